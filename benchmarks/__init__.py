@@ -1,0 +1,1 @@
+"""Measurements: made-up archives of any size, search quality, speed and memory, and other tools over the same files."""

@@ -1,0 +1,155 @@
+"""Plain types that travel from the archive to the index: entries, chunks, facts of a transcript.
+
+Nodes are the entries of one transcript in file order, numbered from 0 (the header is not a node). The index knows
+a node by the hash of its entry id, never by the id itself.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+USER: Final = 0
+ASSISTANT: Final = 1
+
+KIND_OTHER: Final = 0
+KIND_USER_BARE: Final = 1
+KIND_ASSISTANT_BARE: Final = 2
+KIND_USER_TEXT: Final = 3
+KIND_ASSISTANT_TEXT: Final = 4
+
+MAX_ID_CHARS: Final = 128
+"""Longer ids cannot be asked for, so entries that carry one are links of the tree but never cited."""
+
+MarkKind: TypeAlias = Literal["compaction", "reset", "leaf"]
+Mark: TypeAlias = tuple[int, MarkKind, int | None]
+"""(node, mark, hash of the entry it points at); a leaf mark without target stands before the root."""
+
+
+class TextEntry(msgspec.Struct, array_like=True, gc=False):
+    """A user or assistant message entry; ``offset`` and ``length`` are the span of its record in bytes."""
+
+    node: int
+    role: int
+    time: int | None
+    offset: int
+    length: int
+    key: int
+    chars: int
+    text: str
+    search_text: str = ""
+
+
+class Chunk(msgspec.Struct, array_like=True):
+    """A run of consecutive nodes.
+
+    ``ids`` holds 8 bytes (little endian) per node, ``kinds`` one. ``links`` names the parent's hash (None: a root) of
+    those nodes only whose parent is not the node just before; node 0 is listed unless it is a root.
+    """
+
+    first_node: int
+    ids: bytes
+    kinds: bytes
+    links: dict[int, int | None]
+    marks: list[Mark]
+    entries: list[TextEntry]
+
+
+class Facts(msgspec.Struct):
+    """What is known of a transcript after reading it up to ``offset``, and the state from which an append is read on.
+
+    Times are milliseconds since the epoch. ``offset`` lies just after the last LF; ``open_tail`` says that records of
+    an unterminated last line were counted although it lies after ``offset``, ``torn_tail`` that such a line holds bytes
+    that could not be read (not part of ``damaged``). ``tail_hash`` ends at ``size`` with an open tail, else at ``offset``.
+    """
+
+    session_id: str = ""
+    named_by_file: bool = False
+    version: int = 3
+    linear: bool = False
+    cwd: str | None = None
+    parent_session: str | None = None
+    started: int | None = None
+    name: str | None = None
+    first_time: int | None = None
+    last_time: int | None = None
+    offset: int = 0
+    open_tail: bool = False
+    torn_tail: bool = False
+    nodes: int = 0
+    parsed_lines: int = 0
+    lines: int = 0
+    last_id: int | None = None
+    damaged: int = 0
+    damaged_lines: list[int] = []
+    head_hash: bytes = b""
+    tail_hash: bytes = b""
+    size: int = 0
+
+
+class FileIdentity(NamedTuple):
+    """What tells one state of a file from another without reading it."""
+
+    dev: int
+    ino: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+    @classmethod
+    def of(cls, stat: os.stat_result) -> FileIdentity:
+        return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+
+
+_first_int64: Final = struct.Struct("<q").unpack_from
+
+
+def entry_hash(entry_id: str) -> int:
+    """The number by which the index knows an entry: signed, from the first 8 bytes of the id's SHA-256."""
+    return int(_first_int64(sha256(entry_id.encode("utf-8", "surrogatepass")).digest())[0])
+
+
+def id_column(entry_ids: Sequence[str]) -> bytes:
+    """The hashes of many ids, 8 bytes each (little endian)."""
+    digests = b"".join([sha256(i.encode()).digest() for i in entry_ids])
+    return memoryview(digests).cast("Q")[::4].tobytes() if digests else b""
+
+
+def linear_id(n: int, record: bytes | memoryview) -> str:
+    """The id of entry ``n`` (counting parsed lines, the header is 0) of a version 1 transcript, by its line."""
+    return f"v1-{n}-{sha256(record).hexdigest()[:8]}"
+
+
+def entry_key(entry_id: str, role: int, time: int | None, text: str) -> int:
+    """Signed 64-bit fingerprint of what a citation promises: entry id, role, time and cleaned text.
+
+    Hydration recomputes it from the cited bytes; equal keys in two transcripts are verbatim copies. Neither id nor text
+    may hold lone surrogates (records are read without them).
+    """
+    content = f"{role} {time} {len(entry_id)} {entry_id}{text}"
+    return int(_first_int64(sha256(content.encode()).digest())[0])
+
+
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+
+
+def milliseconds(value: object) -> int | None:
+    """A time stamp of the format (ISO string, or a number of milliseconds) as milliseconds, None if it is neither."""
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=UTC)
+            found = round(moment.timestamp() * 1000)
+        except (ValueError, OverflowError):
+            return None
+        return found if _FIRST_MS <= found <= _LAST_MS else None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and _FIRST_MS <= value <= _LAST_MS:
+        return int(value)
+    return None

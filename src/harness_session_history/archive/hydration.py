@@ -1,0 +1,263 @@
+"""A cited span -> the entry that was indexed from it, or nothing (contract section 7).
+
+What comes back was read from the transcript now, and its fingerprint is the one stored at indexing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from .entries import ASSISTANT, FileIdentity, entry_key, linear_id, milliseconds
+from .files import Unreadable, open_transcript, read_at, reason
+from .lines import loads, unpaired
+from .projection import DetailBlock, Part, ToolCall, one_line, parts, text_of, tool_calls, view_of
+
+__all__ = ["Hydrated", "Hydration", "Unreadable", "Wanted", "hydrate", "tool_statuses"]
+
+Status = Literal["ok", "error"]
+
+_MAX_SPAN: Final = 512 << 20
+_BLOCK: Final = 1 << 20
+_LINEAR_SHIFTS: Final = 64
+
+
+class Wanted(NamedTuple):
+    """A citation as the index stores it."""
+
+    node: int
+    offset: int
+    length: int
+    key: int
+    role: int
+
+
+class Hydrated(msgspec.Struct):
+    """A verified user or assistant entry.
+
+    ``text`` is what was indexed; ``view`` the same with ``[image]`` where an image stands; ``parts`` also holds the
+    other placeholders. Names are cleaned and bounded.
+    """
+
+    node: int
+    entry_id: str
+    role: int
+    time: int | None
+    text: str
+    view: str
+    parts: list[Part]
+    tools: list[ToolCall]
+    author: str | None
+
+
+class Hydration(NamedTuple):
+    """The answers in the order of the request (None: not what was indexed), and the state of the file they came from."""
+
+    entries: list[Hydrated | None]
+    identity: FileIdentity
+
+
+class _Message(msgspec.Struct):
+    role: str = ""
+    content: str | list[DetailBlock] | None = None
+    timestamp: str | int | float | None = None
+    author: Any = None
+
+
+class _Entry(msgspec.Struct):
+    id: str | None = None
+    timestamp: str | int | float | None = None
+    message: _Message | None = None
+    author: Any = None
+
+
+_decoder: Final = msgspec.json.Decoder(_Entry)
+
+
+def hydrate(
+    path: str | os.PathLike[str], wanted: Sequence[Wanted], *, identity: FileIdentity | None = None
+) -> Hydration:
+    """Reads and verifies the wanted spans of one transcript.
+
+    With ``identity`` (the one stored at indexing) every answer is None if another file has taken the path. A file that
+    grew is fine: the spans are verified one by one. Raises ``Unreadable``.
+    """
+    descriptor, now = open_transcript(path)
+    try:
+        replaced = identity is not None and identity[:2] != now[:2]
+        return Hydration([None if replaced else _hydrate(descriptor, now.size, w) for w in wanted], now)
+    except OSError as error:
+        raise Unreadable(reason(error)) from error
+    finally:
+        os.close(descriptor)
+
+
+def _hydrate(descriptor: int, size: int, wanted: Wanted) -> Hydrated | None:
+    if wanted.offset < 0 or not 0 < wanted.length <= _MAX_SPAN or wanted.offset + wanted.length > size:
+        return None
+    record = read_at(descriptor, wanted.length, wanted.offset)
+    if len(record) != wanted.length:
+        return None
+    entry = _decode(record)
+    message = None if entry is None else entry.message
+    if entry is None or message is None or message.role != ("assistant" if wanted.role == ASSISTANT else "user"):
+        return None
+    content = message.content or []
+    time = milliseconds(entry.timestamp)
+    if time is None:
+        time = milliseconds(message.timestamp)
+    pieces = parts(wanted.role, content)
+    text = text_of(pieces)
+    entry_id = _verified_id(entry.id, wanted, time, text, record)
+    if entry_id is None:
+        return None
+    return Hydrated(
+        wanted.node,
+        entry_id,
+        wanted.role,
+        time,
+        text,
+        view_of(pieces),
+        pieces,
+        tool_calls(content) if wanted.role == ASSISTANT else [],
+        _author(message.author) or _author(entry.author),
+    )
+
+
+def _verified_id(stored: str | None, wanted: Wanted, time: int | None, text: str, record: bytes) -> str | None:
+    if stored:
+        return stored if entry_key(stored, wanted.role, time, text) == wanted.key else None
+    # In a version 1 transcript the id holds the number of the parsed line: one more than the node's where the header
+    # came first; more where lines that are no entries lie before, the node's own where there is no header.
+    for shift in (1, 0, *range(2, _LINEAR_SHIFTS)):
+        entry_id = linear_id(wanted.node + shift, record)
+        if entry_key(entry_id, wanted.role, time, text) == wanted.key:
+            return entry_id
+    return None
+
+
+def _decode(record: bytes) -> _Entry | None:
+    try:
+        return _decoder.decode(record)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        pass
+    try:
+        value = loads(record)
+    except ValueError:
+        return None
+    if not isinstance(value, dict):
+        return None
+    message = value.get("message")
+    return _Entry(
+        unpaired(value["id"]) if isinstance(value.get("id"), str) else None,
+        value.get("timestamp"),
+        _message_of(message) if isinstance(message, dict) else None,
+        value.get("author"),
+    )
+
+
+def _message_of(value: dict[str, Any]) -> _Message:
+    role, content = value.get("role"), value.get("content")
+    blocks = [_block_of(b) for b in content if isinstance(b, dict)] if isinstance(content, list) else None
+    return _Message(
+        role if isinstance(role, str) else "",
+        content if isinstance(content, str) else blocks,
+        value.get("timestamp"),
+        value.get("author"),
+    )
+
+
+def _block_of(value: dict[str, Any]) -> DetailBlock:
+    kind, text = value.get("type"), value.get("text")
+    return DetailBlock(
+        kind if isinstance(kind, str) else "",
+        text if isinstance(text, str) else None,
+        *(value.get(field) for field in ("id", "name", "fileName", "filename", "title")),
+    )
+
+
+def _author(value: object) -> str | None:
+    """Who said it, where a host wrote that down: a name, or an object with one."""
+    if isinstance(value, dict):
+        value = value.get("name")
+    return one_line(value, 80) or None
+
+
+class _Result(msgspec.Struct):
+    role: str = ""
+    toolCallId: str = ""
+    isError: bool = False
+
+
+class _ResultEntry(msgspec.Struct):
+    type: str = ""
+    message: _Result | None = None
+
+
+_result_decoder: Final = msgspec.json.Decoder(_ResultEntry)
+
+
+def tool_statuses(path: str | os.PathLike[str], start: int, end: int, call_ids: Collection[str]) -> dict[str, Status]:
+    """How the given tool calls ended, by the results in the bytes from ``start`` (a line's first) to ``end``.
+
+    A call without a result there is left out. Stops as soon as all are known. Raises ``Unreadable``.
+    """
+    missing = set(call_ids)
+    found: dict[str, Status] = {}
+    descriptor, identity = open_transcript(path)
+    try:
+        for line in _lines(descriptor, start, min(end, identity.size)):
+            if not missing:
+                break
+            if b"toolCallId" not in line:
+                continue
+            result = _result(line)
+            if result is not None and result.toolCallId in missing:
+                missing.remove(result.toolCallId)
+                found[result.toolCallId] = "error" if result.isError else "ok"
+    except OSError as error:
+        raise Unreadable(reason(error)) from error
+    finally:
+        os.close(descriptor)
+    return found
+
+
+def _lines(descriptor: int, start: int, end: int) -> Iterator[bytes]:
+    """The lines of a byte range; memory is bounded by the longest."""
+    pieces: list[bytes] = []
+    while start < end:
+        data = read_at(descriptor, min(_BLOCK, end - start), start)
+        if not data:
+            break
+        start += len(data)
+        first, *rest = data.split(b"\n")
+        pieces.append(first)
+        if rest:
+            yield b"".join(pieces)
+            yield from rest[:-1]
+            pieces = [rest[-1]]
+    yield b"".join(pieces)
+
+
+def _result(line: bytes) -> _Result | None:
+    """The tool result that a line holds, if it is one."""
+    try:
+        entry = _result_decoder.decode(line)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return _loose_result(line)
+    return entry.message if entry.message is not None and entry.message.role == "toolResult" else None
+
+
+def _loose_result(line: bytes) -> _Result | None:
+    try:
+        value = loads(line)
+    except ValueError:
+        return None
+    message = value.get("message") if isinstance(value, dict) else None
+    if not isinstance(message, dict) or message.get("role") != "toolResult":
+        return None
+    call_id = message.get("toolCallId")
+    return _Result("toolResult", call_id, message.get("isError") is True) if isinstance(call_id, str) else None

@@ -1,0 +1,238 @@
+"""One line of a transcript -> its records, whatever is wrong with it.
+
+A ladder, from fast to patient: the typed decoder, which never builds what is not needed (tool results, image data);
+generic JSON where a field has an unexpected type or the line is not quite UTF-8; the complete records inside a line
+that does not parse.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, NoReturn
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from .projection import Block
+from .salvage import complete_objects, has_waste, shallow
+
+
+class UserMessage(msgspec.Struct, tag_field="role", tag="user", gc=False):
+    content: str | list[Block]
+    timestamp: str | int | float | None = None
+
+
+class AssistantMessage(msgspec.Struct, tag_field="role", tag="assistant", gc=False):
+    content: str | list[Block]
+    timestamp: str | int | float | None = None
+
+
+# Messages of these roles are links of the tree and nothing else, so nothing of them is decoded.
+class ToolResultMessage(msgspec.Struct, tag_field="role", tag="toolResult", gc=False):
+    pass
+
+
+class SystemMessage(msgspec.Struct, tag_field="role", tag="system", gc=False):
+    pass
+
+
+class DeveloperMessage(msgspec.Struct, tag_field="role", tag="developer", gc=False):
+    pass
+
+
+class BashMessage(msgspec.Struct, tag_field="role", tag="bashExecution", gc=False):
+    pass
+
+
+class CustomMessage(msgspec.Struct, tag_field="role", tag="custom", gc=False):
+    pass
+
+
+class HookMessage(msgspec.Struct, tag_field="role", tag="hookMessage", gc=False):
+    pass
+
+
+Message = (
+    UserMessage
+    | AssistantMessage
+    | ToolResultMessage
+    | SystemMessage
+    | DeveloperMessage
+    | BashMessage
+    | CustomMessage
+    | HookMessage
+)
+
+
+class Entry(msgspec.Struct, gc=False):
+    """The fields of an entry that make the tree and the index."""
+
+    type: str = ""
+    id: str | None = None
+    parentId: str | None | UnsetType = UNSET
+    timestamp: str | int | float | None = None
+    message: Message | None = None
+    customType: str | None = None
+
+
+class Details(msgspec.Struct, gc=False):
+    """Fields of the few entries that say something about the session as a whole. Of any type: checked where used."""
+
+    type: Any = None
+    id: Any = None
+    version: Any = None
+    timestamp: Any = None
+    cwd: Any = None
+    parentSession: Any = None
+    branchedFrom: Any = None
+    name: Any = None
+    firstKeptEntryId: Any = None
+    firstKeptEntryIndex: Any = None
+    targetId: Any = UNSET
+
+
+class Record(NamedTuple):
+    """A parsed value and its span in the line; ``entry`` is None for a value that is not an object."""
+
+    entry: Entry | None
+    start: int
+    end: int
+
+
+entry_decoder: Final = msgspec.json.Decoder(Entry)
+_details_decoder: Final = msgspec.json.Decoder(Details)
+_NOT_DECODED: Final = (msgspec.DecodeError, RecursionError, ValueError)
+
+
+def read_line(line: bytes) -> tuple[list[Record], bool]:
+    """The records of a line that is not blank, and whether it holds anything that could not be read."""
+    try:
+        return [Record(entry_decoder.decode(line), 0, len(line))], False
+    except _NOT_DECODED:
+        pass
+    try:
+        value = loads(line)
+    except ValueError:
+        return _salvage(line)
+    if isinstance(value, dict):
+        return [Record(entry_of(value), 0, len(line))], False
+    # Pi skips a value that is falsy in JavaScript and counts any other.
+    return ([] if value in (None, False, 0, "") and value != [] else [Record(None, 0, len(line))]), False
+
+
+def _salvage(line: bytes) -> tuple[list[Record], bool]:
+    records: list[Record] = []
+    for candidate in complete_objects(line):
+        value = loads(line[candidate.start : candidate.end])
+        if isinstance(value, dict) and (not candidate.nested or _is_entry(value)):
+            records.append(Record(entry_of(value), candidate.start, candidate.end))
+    return records, has_waste(line, [(r.start, r.end) for r in records])
+
+
+def _is_entry(value: Mapping[str, Any]) -> bool:
+    """Whether an object found behind a broken part is an entry of its own and not a detail of a broken one."""
+    if not isinstance(value.get("type"), str):
+        return False
+    has_id = isinstance(value.get("id"), str)
+    if value["type"] == "session":
+        return has_id
+    return milliseconds_like(value.get("timestamp")) and (has_id or isinstance(value.get("message"), dict))
+
+
+def milliseconds_like(value: object) -> bool:
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _any_int(digits: str) -> int | float:
+    return int(digits) if len(digits) < 4000 else float(digits)
+
+
+_generic: Final = json.JSONDecoder(parse_constant=_refuse)
+_generic_long: Final = json.JSONDecoder(parse_constant=_refuse, parse_int=_any_int)
+
+
+def loads(data: bytes) -> Any:
+    """Any JSON value as JavaScript's parser takes it: invalid UTF-8 becomes U+FFFD, lone surrogates stay.
+
+    Values nested very deep are None, absurdly long integers floats. Raises ``ValueError``.
+    """
+    text = data.decode("utf-8", "replace").strip(" \t\r\n")
+    try:
+        return _generic.decode(text)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        reduced = shallow(data)
+        if reduced is None:
+            raise ValueError("not JSON") from None
+        return loads(reduced)
+    except ValueError as error:
+        if "is not JSON" in str(error):
+            raise
+        return _generic_long.decode(text)
+
+
+def details(record: bytes) -> Details:
+    """The session-wide fields of a record that ``read_line`` or the block decoder accepted."""
+    try:
+        return _details_decoder.decode(record)
+    except _NOT_DECODED:
+        value = loads(record)
+        known = Details.__struct_fields__
+        return (
+            Details(**{k: _scalar_text(v) for k, v in value.items() if k in known})
+            if isinstance(value, dict)
+            else Details()
+        )
+
+
+def _scalar_text(value: Any) -> Any:
+    return unpaired(value) if isinstance(value, str) else value
+
+
+def unpaired(text: str) -> str:
+    """An id as it can be written in UTF-8: lone surrogates become U+FFFD, everywhere alike so that links still hold."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def entry_of(value: Mapping[str, Any]) -> Entry:
+    """An entry from generic JSON: fields of a wrong type count as absent."""
+    kind, entry_id, parent = value.get("type"), value.get("id"), value.get("parentId", UNSET)
+    message = value.get("message")
+    custom = value.get("customType")
+    return Entry(
+        type=kind if isinstance(kind, str) else "",
+        id=unpaired(entry_id) if isinstance(entry_id, str) else None,
+        parentId=unpaired(parent) if isinstance(parent, str) else UNSET if parent is UNSET else None,
+        timestamp=_stamp(value.get("timestamp")),
+        message=_message_of(message) if isinstance(message, dict) else None,
+        customType=custom if isinstance(custom, str) else None,
+    )
+
+
+def _stamp(value: object) -> str | int | float | None:
+    return value if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
+
+
+def _message_of(value: Mapping[str, Any]) -> Message | None:
+    role, content, stamp = value.get("role"), value.get("content"), _stamp(value.get("timestamp"))
+    if role != "user" and role != "assistant":
+        return None
+    blocks = (
+        content
+        if isinstance(content, str)
+        else [_block_of(b) for b in content or () if isinstance(b, dict)]
+        if isinstance(content, list)
+        else []
+    )
+    return UserMessage(blocks, stamp) if role == "user" else AssistantMessage(blocks, stamp)
+
+
+def _block_of(value: Mapping[str, Any]) -> Block:
+    kind, text = value.get("type"), value.get("text")
+    return Block(kind if isinstance(kind, str) else "", text if isinstance(text, str) else None)

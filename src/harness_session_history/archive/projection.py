@@ -1,0 +1,246 @@
+"""Entry -> visible text: which parts of a message are text, and how text becomes harmless (contract section 5).
+
+``clean`` is applied to everything that leaves a transcript. ``project`` gives the text by which an entry is found
+and cited; ``view`` and ``parts`` are the richer renderings of the same entry for people and for recall.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import msgspec
+
+from .entries import USER
+
+NAME_CHARS: Final = 200
+IMAGE: Final = "[image]"
+THINKING: Final = "[thinking]"
+
+
+class Block(msgspec.Struct, gc=False):
+    """What indexing needs of a content block; the rest (image data, arguments) is never built."""
+
+    type: str = ""
+    text: str | None = None
+
+
+class DetailBlock(msgspec.Struct, gc=False):
+    """What showing an entry needs of a content block; fields of a wrong type count as absent."""
+
+    type: str = ""
+    text: str | None = None
+    id: Any = None
+    name: Any = None
+    fileName: Any = None
+    filename: Any = None
+    title: Any = None
+
+
+class Part(NamedTuple):
+    """One piece of a message in its order: text, or a placeholder for what is never shown."""
+
+    kind: Literal["text", "thinking", "image", "attachment"]
+    text: str
+
+
+class ToolCall(NamedTuple):
+    """A call an assistant made; ``call_id`` is as stored and only serves to find its result."""
+
+    call_id: str
+    name: str
+
+
+_BIDI: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_TAGS: Final = "\U000e0000-\U000e007f"
+_STRING_BODY: Final = r"[^\x07\x0a\x0d\x1b\x80-\x9f]*+"
+# A string sequence (OSC, DCS, SOS, PM, APC) without its terminator loses only its introducer: the text behind it stays.
+_ESCAPE: Final = (
+    rf"(?:\x1b[\]P^_X]|[\x90\x98\x9d-\x9f]){_STRING_BODY}(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]?"
+    r"|\x1b[ -/]++[0-~]?"
+    r"|\x1b[0-~]"
+    r"|[\x90\x98\x9d-\x9f]"
+)
+_REMOVED: Final = re.compile(f"(?:{_ESCAPE}|[{_BIDI}{_TAGS}])++")
+_DIRTY: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}\ud800-\udfff{_TAGS}]")
+_DIRTY_ASCII: Final = bytes([*range(0x09), *range(0x0B, 0x20), 0x7F])
+_REPLACED: Final[dict[int, str]] = {
+    code: " " for code in (*range(0x20), *range(0x7F, 0xA0)) if code not in (0x09, 0x0A)
+}
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def is_clean(text: str) -> bool:
+    """Whether ``clean`` would return the text unchanged."""
+    if text.isascii():
+        raw = text.encode("ascii")
+        return len(raw.translate(None, _DIRTY_ASCII)) == len(raw)
+    # Everything dirty counts as unprintable, and so does little else: the slow search is rarely needed.
+    return text.replace("\n", "").replace("\t", "").isprintable() or _DIRTY.search(text) is None
+
+
+def clean(text: str) -> str:
+    """The text without anything that could steer a terminal, reorder a line or break UTF-8. Idempotent.
+
+    CR LF and CR become LF; escape sequences (7-bit and 8-bit), bidirectional controls and tag characters vanish; each
+    other control character except tab and LF becomes a space, each lone surrogate U+FFFD.
+    """
+    return text if is_clean(text) else _scrub(text, "")
+
+
+def searchable(text: str) -> str:
+    """``clean``, but what vanishes between two visible characters leaves a space, so that no words are glued.
+
+    Returns "" where that makes no difference.
+    """
+    if is_clean(text):
+        return ""
+    apart = _scrub(text, _gap)
+    return "" if apart == _scrub(text, "") else apart
+
+
+def _scrub(text: str, removed: str | Callable[[re.Match[str]], str]) -> str:
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = _REMOVED.sub(removed, text).translate(_REPLACED)
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def _gap(match: re.Match[str]) -> str:
+    before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
+    return " " if before and after and not before.isspace() and not after.isspace() else ""
+
+
+def one_line(text: object, limit: int = NAME_CHARS) -> str:
+    """A name from a transcript: cleaned, white space folded, at most ``limit`` characters; "" if it is not a string."""
+    if not isinstance(text, str):
+        return ""
+    return " ".join(clean(text[: limit * 8]).split())[:limit].rstrip()
+
+
+_SKILL: Final = re.compile(r"""<skill((?:\s++[\w:.-]++\s*+=\s*+(?:"[^"]*+"|'[^']*+'))*+)\s*+>|</skill\s*+>""")
+_SKILL_NAME: Final = re.compile(r"""\sname\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_SKILL_NESTING: Final = 64
+_MARKER: Final = re.compile(r"\s*<!--\s*persistent-harness-input:(?:(?!-->).)*-->\s*\Z", re.DOTALL)
+_MARKER_START: Final = "persistent-harness-input:"
+
+
+def project(role: int, content: str | Sequence[Block]) -> tuple[str, str]:
+    """(text, search text) of a message: the text blocks joined by a blank line, cleaned; both "" without text.
+
+    The search text is "" unless the index should read the entry differently (see ``searchable``).
+    """
+    if isinstance(content, str):
+        raw = [content]
+    else:
+        raw = [b.text for b in content if b.text and b.type == "text"]
+        if not raw:
+            return "", ""
+    if len(raw) == 1 and is_clean(raw[0]):
+        return _block_text(role, raw[0]), ""
+    text = _join([_block_text(role, clean(r)) for r in raw])
+    if not text or all(map(is_clean, raw)):
+        return text, ""
+    apart = _join([_block_text(role, searchable(r) or clean(r)) for r in raw])
+    return text, "" if apart == text else apart
+
+
+def _join(texts: Sequence[str]) -> str:
+    return "\n\n".join([text for text in texts if text])
+
+
+def _block_text(role: int, text: str) -> str:
+    """One cleaned text block without what a client put into it; "" if only white space is left."""
+    if role == USER and "<" in text:
+        if _MARKER_START in text:
+            text = _drop_markers(text)
+        if "<skill" in text:
+            text = _fold_skills(text)
+    return "" if not text or text.isspace() else text
+
+
+def _drop_markers(text: str) -> str:
+    start = text.rfind("<!--")
+    while start >= 0 and _MARKER.match(text, start):
+        text = text[:start].rstrip()
+        start = text.rfind("<!--")
+    return text
+
+
+def _fold_skills(text: str) -> str:
+    """Each ``<skill …>body</skill>`` becomes ``[skill: name]``; a body that never ends is left as it is."""
+    tags = list(_SKILL.finditer(text))
+    pieces: list[str] = []
+    done, index = 0, 0
+    while index < len(tags):
+        opening = tags[index]
+        closing = None if opening[0].startswith("</") else _closing(tags, index)
+        if closing is None:
+            index += 1
+            continue
+        name = _SKILL_NAME.search(opening[1])
+        label = one_line((name[1] or name[2]) if name else "", 64)
+        pieces += [text[done : opening.start()], f"[skill: {label or 'unnamed'}]"]
+        done, index = tags[closing].end(), closing + 1
+    return "".join([*pieces, text[done:]])
+
+
+def _closing(tags: Sequence[re.Match[str]], opening: int) -> int | None:
+    """The tag that ends a skill: the one that balances it, else (a body that only mentions the tag) the first end."""
+    depth, first = 0, None
+    for index in range(opening, min(len(tags), opening + _SKILL_NESTING)):
+        if tags[index][0].startswith("</"):
+            depth -= 1
+            first = index if first is None else first
+            if depth == 0:
+                return index
+        else:
+            depth += 1
+    return first
+
+
+def parts(role: int, content: str | Sequence[DetailBlock]) -> list[Part]:
+    """The pieces of a message in order, cleaned; tool calls and unknown blocks are left out."""
+    if isinstance(content, str):
+        text = _block_text(role, clean(content))
+        return [Part("text", text)] if text else []
+    found: list[Part] = []
+    for block in content:
+        if block.type == "text":
+            text = _block_text(role, clean(block.text or ""))
+            if text:
+                found.append(Part("text", text))
+        elif block.type == "image":
+            found.append(Part("image", IMAGE))
+        elif block.type in ("thinking", "redacted_thinking"):
+            found.append(Part("thinking", THINKING))
+        elif block.type in ("attachment", "file", "document"):
+            found.append(Part("attachment", f"[attachment: {_attachment_name(block)}]"))
+    return found
+
+
+def _attachment_name(block: DetailBlock) -> str:
+    names = (one_line(n) for n in (block.name, block.fileName, block.filename, block.title))
+    return next((n.replace("]", ")") for n in names if n), "unnamed")
+
+
+def text_of(pieces: Sequence[Part]) -> str:
+    """The text that is indexed and hashed: the same as ``project`` gives."""
+    return "\n\n".join([p.text for p in pieces if p.kind == "text"])
+
+
+def view_of(pieces: Sequence[Part]) -> str:
+    """The text that ``open`` shows: with ``[image]`` where an image stands."""
+    return "\n\n".join([p.text for p in pieces if p.kind in ("text", "image")])
+
+
+def tool_calls(content: str | Sequence[DetailBlock]) -> list[ToolCall]:
+    """The tools an assistant called, in order: names cleaned and bounded, arguments never."""
+    if isinstance(content, str):
+        return []
+    return [
+        ToolCall(b.id if isinstance(b.id, str) else "", one_line(b.name, 128) or "unnamed")
+        for b in content
+        if b.type == "toolCall"
+    ]

@@ -1,0 +1,159 @@
+"""Finding complete records in a line that does not parse, and reading JSON that nests too deep.
+
+One pass over JSON tokens with an explicit stack: no recursion, and linear in the length of the line whatever it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+_TOKEN: Final = re.compile(
+    rb"[ \t\r\n]*+(?:"
+    rb"([{}\[\],:])"
+    rb'|("(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+")'
+    rb"|(-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+|true|false|null)"
+    rb")"
+)
+_CANDIDATE: Final = re.compile(rb'\{[ \t\r\n]*+"')
+_PADDING: Final = re.compile(rb"[ \t\r\n\x00]*+")
+
+_VALUE, _VALUE_OR_END, _KEY_OR_END, _KEY, _COLON, _AFTER = range(6)
+_SHALLOW: Final = 12
+
+
+class _Scan(NamedTuple):
+    """``end`` is where the object is complete, -1 if it never is; then ``error`` is the first byte that does not fit
+    and ``inner`` the span of the last object that was completed inside."""
+
+    end: int
+    error: int
+    inner: tuple[int, int]
+
+
+def scan(data: bytes, start: int) -> _Scan:
+    """Reads the one JSON object or array that begins at ``start``, by its grammar only."""
+    stack: list[int] = []
+    inner = (-1, -1)
+    state, position, match = _VALUE, start, _TOKEN.match
+    while True:
+        token = match(data, position)
+        if token is None:
+            blank = _PADDING.match(data, position)
+            return _Scan(-1, blank.end() if blank else position, inner)
+        kind = token.lastindex
+        at = token.start(kind or 0)
+        position = token.end()
+        if kind == 1:
+            char = data[at]
+            if char in b"{[" and state in (_VALUE, _VALUE_OR_END):
+                stack.append(at)
+                state = _KEY_OR_END if char == 0x7B else _VALUE_OR_END
+            elif char == 0x7D and state in (_KEY_OR_END, _AFTER) and data[stack[-1]] == 0x7B:
+                inner = (stack.pop(), position)
+                state = _AFTER
+            elif char == 0x5D and state in (_VALUE_OR_END, _AFTER) and data[stack[-1]] == 0x5B:
+                stack.pop()
+                state = _AFTER
+            elif char == 0x2C and state == _AFTER:
+                state = _KEY if data[stack[-1]] == 0x7B else _VALUE
+            elif char == 0x3A and state == _COLON:
+                state = _VALUE
+            else:
+                return _Scan(-1, at, inner)
+            if not stack:
+                return _Scan(position, -1, inner)
+        elif kind == 2 and state in (_KEY, _KEY_OR_END):
+            state = _COLON
+        elif state in (_VALUE, _VALUE_OR_END) and stack:
+            state = _AFTER
+        else:
+            return _Scan(-1, at, inner)
+
+
+class Candidate(NamedTuple):
+    """A complete object in a damaged line; ``nested`` if only its content can tell that it is a record of its own."""
+
+    start: int
+    end: int
+    nested: bool
+
+
+def complete_objects(line: bytes) -> list[Candidate]:
+    """The complete objects of a damaged line that may be records, in order.
+
+    Objects that stand at the beginning of the line or directly behind such a one are records for sure. Behind a
+    broken part, an object counts only if the line ends or another object begins where it ends: what is merely nested
+    in a broken record is followed by the rest of that record.
+    """
+    found: list[Candidate] = []
+    top = _skip_padding(line, 0)
+    position = _next_candidate(line, 0)
+    while position >= 0:
+        result = scan(line, position)
+        span = (position, result.end) if result.end >= 0 else result.inner
+        after = _skip_padding(line, span[1]) if span[1] >= 0 else -1
+        if result.end >= 0:
+            if position == top or after == len(line) or line[after] == 0x7B:
+                found.append(Candidate(*span, nested=position != top))
+                top = after
+            position = _next_candidate(line, result.end)
+            continue
+        error = result.error
+        if span[1] >= 0 and after == error and (after == len(line) or line[after] == 0x7B):
+            found.append(Candidate(*span, nested=True))
+            top = after
+            position = _next_candidate(line, span[1])
+            continue
+        # Cut inside a string, a record that follows closes that string with its own first quote: it began at the last
+        # brace before the error. Otherwise nothing before the error can be a record.
+        glued = line.rfind(b"{", position + 1, error + 1)
+        if glued >= 0 and _CANDIDATE.match(line, glued):
+            position = glued
+        else:
+            position = _next_candidate(line, max(error, position + 1))
+    return found
+
+
+def has_waste(line: bytes, spans: list[tuple[int, int]]) -> bool:
+    """Whether anything but white space lies outside the spans (ascending) of the records that were read."""
+    position = 0
+    for start, end in spans:
+        if line[position:start].strip(b" \t\r"):
+            return True
+        position = end
+    return bool(line[position:].strip(b" \t\r"))
+
+
+def shallow(data: bytes) -> bytes | None:
+    """The same JSON with everything below a fixed depth replaced by null; None if it is not JSON."""
+    start = _skip_padding(data, 0)
+    result = scan(data, start)
+    if result.end < 0 or data[result.end :].strip(b" \t\r\n"):
+        return None
+    pieces: list[bytes] = []
+    depth, copied = 0, start
+    for token in _TOKEN.finditer(data, start, result.end):
+        if token.lastindex != 1:
+            continue
+        at = token.start(1)
+        if data[at] in b"{[":
+            depth += 1
+            if depth == _SHALLOW:
+                pieces += [data[copied:at], b"null"]
+        elif data[at] in b"}]":
+            if depth == _SHALLOW:
+                copied = at + 1
+            depth -= 1
+    pieces.append(data[copied : result.end])
+    return b"".join(pieces)
+
+
+def _skip_padding(data: bytes, position: int) -> int:
+    match = _PADDING.match(data, position)
+    return match.end() if match else position
+
+
+def _next_candidate(data: bytes, position: int) -> int:
+    match = _CANDIDATE.search(data, position)
+    return match.start() if match else -1

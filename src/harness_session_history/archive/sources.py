@@ -1,0 +1,92 @@
+"""What a walk over the roots found: session files, told by metadata alone."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from . import names
+from .entries import FileIdentity
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What the folder of a session file says of it; shared by the files of one folder."""
+
+    root: int
+    """Position of the root in the roots that were asked for."""
+    child: bool
+    parent_path: bytes | None
+    """The session file beside a folder on the way, after which that folder is named; the nearest one."""
+
+
+class SourceFile(msgspec.Struct, frozen=True, gc=False):
+    """One session file as the walk saw it. What its name says is worked out only when it is asked for."""
+
+    path: bytes
+    state: tuple[int, int, int, int, int]
+    """The fields of its `FileIdentity`, and equal to it; a bare tuple, as there may be a hundred thousand of them."""
+    place: Place
+
+    @property
+    def identity(self) -> FileIdentity:
+        return FileIdentity(*self.state)
+
+    @property
+    def name(self) -> bytes:
+        return os.path.basename(self.path)
+
+    @property
+    def root(self) -> int:
+        return self.place.root
+
+    @property
+    def child(self) -> bool:
+        return self.place.child
+
+    @property
+    def parent_path(self) -> bytes | None:
+        return self.place.parent_path
+
+    @property
+    def tombstoned(self) -> bool:
+        return names.is_tombstoned(self.name)
+
+    @property
+    def named_id(self) -> str | None:
+        return names.named_id(self.name)
+
+    @property
+    def stamp(self) -> int:
+        """The time in the name, else the file's mtime: ms since the epoch; good for an order of work, for nothing else."""
+        said = names.named_time(self.name)
+        return self.identity.mtime_ns // 1_000_000 if said is None else said
+
+
+class RootState(msgspec.Struct, frozen=True):
+    """Whether a root could be walked; if not, `reported` says whether that makes an answer incomplete, `reason` why."""
+
+    path: str
+    reachable: bool
+    reported: bool = False
+    reason: str = ""
+
+
+class Walk(msgspec.Struct):
+    """What lay under the roots. Paths are bytes (`os.fsencode`)."""
+
+    files: dict[bytes, SourceFile]
+    roots: list[RootState]
+    folders: set[bytes]
+    """Folders that were read to their end: a known file that is missing there is gone, elsewhere it is only out of reach."""
+    unavailable: list[tuple[bytes, str]]
+    """Files and folders that should have counted but could not be read, with the reason; roots are not among them."""
+    aliases: dict[bytes, bytes]
+    """Other names (links) of the files that count: to their path in `files`."""
+    started: float
+    """`time.monotonic()` before the first look: nothing here is known to be true of any later time."""
+
+    def parent(self, source: SourceFile) -> SourceFile | None:
+        """The session file after which a folder above `source` is named, if that file counts."""
+        path = source.parent_path
+        return None if path is None else self.files.get(self.aliases.get(path, path))

@@ -1,0 +1,317 @@
+"""Bytes of a session file -> chunks of entries with their spans, and what is damaged (contract section 6).
+
+The file is streamed through one buffer that is as long as the longest line. Whole blocks of lines go through the typed
+decoder at once; only a block with something unusual in it is read line by line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+
+from .collector import Collector
+from .entries import MAX_ID_CHARS, Chunk, Facts, FileIdentity, milliseconds
+from .files import Unreadable, open_transcript, read_at, reason
+from .lines import Record, entry_decoder, loads, read_line, unpaired
+from .projection import clean
+
+__all__ = ["NotASession", "TranscriptReader", "Unreadable", "can_resume", "id_from_name"]
+
+_BLOCK: Final = 1 << 20
+_KEPT_BUFFER: Final = 4 << 20
+_CHUNK_BYTES: Final = 8 << 20
+_CHUNK_CHARS: Final = 1 << 20
+_CHUNK_NODES: Final = 32_768
+_OPENING_LINES: Final = 200
+_OPENING_BYTES: Final = 32 << 20
+_HASHED: Final = 4096
+_DAMAGED_LINES: Final = 20
+_PATH_CHARS: Final = 4096
+_BOM: Final = b"\xef\xbb\xbf"
+_NAME: Final = re.compile(r"\d[0-9TtZz:.+-]*_(.+?)\.jsonl(?:\.(?:reset|deleted)\..*)?", re.DOTALL)
+
+
+class NotASession(Exception):
+    """The file does not begin with a session header, and its name does not stand in for one."""
+
+
+def id_from_name(name: str) -> str | None:
+    """The session id in a file name ``<time>_<id>.jsonl``, also of an archived or deleted one."""
+    match = _NAME.fullmatch(name)
+    return match[1] if match and len(match[1]) <= MAX_ID_CHARS else None
+
+
+class TranscriptReader:
+    """Reads one session file; iterate over it once for its chunks, then ``facts`` is complete.
+
+    ``resume`` continues where the facts of an earlier reading end (see ``can_resume``). ``stop`` leaves out what lies
+    at or beyond that size; without it, what is appended after the file was opened. ``identity`` is the file's state
+    before the first byte was read. Iterating raises ``NotASession`` and ``Unreadable``.
+    """
+
+    identity: FileIdentity
+
+    def __init__(self, path: str | os.PathLike[str], *, resume: Facts | None = None, stop: int | None = None) -> None:
+        if resume is not None and resume.linear:
+            raise ValueError("a version 1 transcript is always read from the start")
+        self._path = os.fspath(path)
+        self._stop = stop
+        self._resumed = resume is not None
+        self.facts = Facts(damaged_lines=[]) if resume is None else msgspec.structs.replace(resume)
+        self.facts.damaged_lines = list(self.facts.damaged_lines)
+        self._opened = self._resumed
+        self._collector = Collector(self.facts)
+
+    def __iter__(self) -> Iterator[Chunk]:
+        descriptor, self.identity = open_transcript(self._path)
+        try:
+            yield from self._read(descriptor)
+        except OSError as error:
+            raise Unreadable(reason(error)) from error
+        finally:
+            os.close(descriptor)
+
+    def _read(self, descriptor: int) -> Iterator[Chunk]:
+        facts, end = self.facts, self.identity.size
+        if self._stop is not None:
+            end = min(end, self._stop)
+        facts.size = end
+        position, flushed = facts.offset, facts.offset
+        if position:
+            os.lseek(descriptor, position, os.SEEK_SET)
+        buffer, filled = bytearray(min(_BLOCK, max(end - position, 1)) + 1), 0
+        counted_tail = facts.open_tail
+        while position < end:
+            if filled == len(buffer):
+                buffer.extend(bytes(len(buffer)))
+            with memoryview(buffer) as view:
+                count = _read_into(
+                    descriptor, view[filled : filled + min(len(buffer) - filled, _BLOCK, end - position)]
+                )
+            if count == 0:
+                raise Unreadable("the file was cut short while it was read")
+            position += count
+            cut = buffer.rfind(b"\n", filled, filled + count) + 1
+            filled += count
+            if not self._opened and not cut and filled > _OPENING_BYTES:
+                raise NotASession
+            if not cut:
+                continue
+            begin = 0
+            if counted_tail:
+                begin, counted_tail = buffer.find(b"\n", 0, cut) + 1, False
+                self._close_tail(begin)
+            self._take_lines(buffer, begin, cut)
+            filled -= cut
+            if len(buffer) > _KEPT_BUFFER and filled < _BLOCK:
+                buffer = buffer[cut : cut + filled] + bytes(_BLOCK)
+            else:
+                buffer[:filled] = buffer[cut : cut + filled]
+            if self._collector.pending and self._is_due(facts.offset - flushed):
+                flushed = facts.offset
+                yield self._collector.take()
+        if filled and not counted_tail:
+            self._take_tail(bytes(memoryview(buffer)[:filled]))
+        if not self._opened:
+            raise NotASession
+        if self._collector.pending:
+            yield self._collector.take()
+        facts.head_hash, facts.tail_hash = _fingerprints(descriptor, facts)
+
+    def _is_due(self, consumed: int) -> bool:
+        held = self._collector
+        return consumed >= _CHUNK_BYTES or held.text_chars >= _CHUNK_CHARS or held.pending >= _CHUNK_NODES
+
+    def _close_tail(self, length: int) -> None:
+        """The line that was counted before its end was there has ended."""
+        facts = self.facts
+        facts.offset += length
+        if facts.torn_tail:
+            self._damage(facts.lines)
+        facts.open_tail = facts.torn_tail = False
+
+    def _take_tail(self, line: bytes) -> None:
+        """An unterminated last line counts if it parses; what of it does not may still be completed."""
+        facts = self.facts
+        if not line.strip(b" \t\r"):
+            return
+        begin = len(_BOM) if facts.offset == 0 and line.startswith(_BOM) else 0
+        body = line[:-1] if line.endswith(b"\r") else line
+        records, damaged = read_line(body[begin:])
+        facts.open_tail, facts.torn_tail = bool(records), damaged
+        if records:
+            facts.lines += 1
+            self._take_records(body, begin, records)
+
+    def _take_lines(self, buffer: bytearray, begin: int, end: int) -> None:
+        """Whole lines; ``buffer[begin]`` is the byte at ``facts.offset``."""
+        facts = self.facts
+        facts.torn_tail = False
+        base = facts.offset - begin
+        while begin < end and not self._opened:
+            stop = buffer.find(b"\n", begin, end)
+            self._take_line(buffer, begin, stop, base)
+            begin = stop + 1
+            facts.offset = base + begin
+            if not self._opened and (facts.lines > _OPENING_LINES or facts.offset > _OPENING_BYTES):
+                raise NotASession
+        if begin < end and not self._take_block(buffer, begin, end, base):
+            while begin < end:
+                stop = buffer.find(b"\n", begin, end)
+                self._take_line(buffer, begin, stop, base)
+                begin = stop + 1
+        facts.offset = base + end
+
+    def _take_block(self, buffer: bytearray, begin: int, end: int, base: int) -> bool:
+        """All lines at once; False, with nothing taken, if one of them is not exactly one plain record."""
+        with memoryview(buffer) as view:
+            try:
+                entries = entry_decoder.decode_lines(view[begin:end])
+            except (msgspec.DecodeError, RecursionError, ValueError):
+                return False
+            stops: list[int] = []
+            append, find = stops.append, buffer.find
+            stop = find(b"\n", begin, end)
+            while stop >= 0:
+                append(stop)
+                stop = find(b"\n", stop + 1, end)
+            starts = [begin, *[stop + 1 for stop in stops[:-1]]]
+            if buffer.startswith(b"}\r\n", end - 3):
+                stops = [stop - 1 for stop in stops]
+            # The decoder takes two records on one line and one record on two lines. Neither can happen where every
+            # line begins and ends with a brace and there are as many records as lines.
+            byte = buffer.__getitem__
+            firsts, lasts = bytes(map(byte, starts)), bytes([byte(stop - 1) for stop in stops])
+            if not len(entries) == len(stops) == firsts.count(b"{") == lasts.count(b"}"):
+                return False
+            self.facts.lines += len(stops)
+            self._collector.add(entries, starts, stops, view, base)
+        return True
+
+    def _take_line(self, buffer: bytearray, begin: int, stop: int, base: int) -> None:
+        facts = self.facts
+        facts.lines += 1
+        if stop > begin and buffer[stop - 1] == 0x0D:
+            stop -= 1
+        if base + begin == 0 and buffer.startswith(_BOM):
+            begin = len(_BOM)
+        line = bytes(memoryview(buffer)[begin:stop])
+        if not line.strip(b" \t\r"):
+            return
+        records, damaged = read_line(line)
+        if damaged:
+            self._damage(facts.lines)
+        self._take_records(line, 0, records, base + begin)
+
+    def _take_records(self, line: bytes, begin: int, records: list[Record], base: int | None = None) -> None:
+        """The records of one line; their spans count from ``begin`` in it."""
+        base = self.facts.offset if base is None else base
+        with memoryview(line) as view:
+            for entry, start, end in records:
+                if not self._opened and not self._open_with(line[begin + start : begin + end]):
+                    self.facts.parsed_lines += 1
+                elif entry is None:
+                    self._collector.skip_value()
+                else:
+                    self._collector.add((entry,), (begin + start,), (begin + end,), view, base)
+
+    def _damage(self, line: int) -> None:
+        self.facts.damaged += 1
+        if len(self.facts.damaged_lines) < _DAMAGED_LINES:
+            self.facts.damaged_lines.append(line)
+
+    def _open_with(self, record: bytes) -> bool:
+        """Decides by a record what the file is; False if the next one has to be asked. Raises ``NotASession``."""
+        value = loads(record)
+        if not isinstance(value, dict):
+            return False
+        if value.get("kind") == "header" and "v" in value:
+            raise NotASession
+        facts = self.facts
+        if value.get("type") == "session":
+            session_id = value.get("id")
+            if not isinstance(session_id, str) or not 0 < len(session_id) <= MAX_ID_CHARS:
+                return False
+            facts.session_id = unpaired(session_id)
+            facts.version = _version(value)
+            facts.cwd = _path(value.get("cwd"))
+            facts.parent_session = _path(value.get("parentSession")) or _path(value.get("branchedFrom"))
+            facts.started = milliseconds(value.get("timestamp"))
+        elif _is_entry(value):
+            session_id = id_from_name(os.path.basename(self._path))
+            if session_id is None:
+                raise NotASession
+            facts.session_id, facts.named_by_file = unpaired(session_id), True
+            facts.version = 3 if value.get("id") else 1
+        else:
+            return False
+        facts.linear = facts.version < 2
+        self._opened = True
+        self._collector = Collector(facts)
+        return True
+
+
+def _version(header: dict[str, Any]) -> int:
+    version = header.get("version", 1)
+    return version if isinstance(version, int) and not isinstance(version, bool) and 0 <= version < 10_000 else 3
+
+
+def _path(value: object) -> str | None:
+    return clean(value) if isinstance(value, str) and 0 < len(value) <= _PATH_CHARS else None
+
+
+def _is_entry(value: dict[str, Any]) -> bool:
+    """Whether a record can only be an entry of a Pi session, with (since version 2) or without an id."""
+    if not isinstance(value.get("type"), str) or "timestamp" not in value:
+        return False
+    if isinstance(value.get("id"), str) and value["id"]:
+        return "parentId" in value
+    message = value.get("message")
+    return value["type"] == "message" and "uuid" not in value and isinstance(message, dict) and "role" in message
+
+
+def _read_into(descriptor: int, view: memoryview) -> int:
+    if hasattr(os, "readv"):
+        return os.readv(descriptor, [view])
+    data = os.read(descriptor, len(view))
+    view[: len(data)] = data
+    return len(data)
+
+
+def _fingerprints(descriptor: int, facts: Facts) -> tuple[bytes, bytes]:
+    """Hashes of the first and of the last bytes that the facts rest on."""
+    covered = facts.size if facts.open_tail else facts.offset
+    length = min(_HASHED, covered)
+    head, tail = read_at(descriptor, length, 0), read_at(descriptor, length, covered - length)
+    return sha256(head).digest()[:8], sha256(tail).digest()[:8]
+
+
+def can_resume(
+    path: str | os.PathLike[str], facts: Facts, old_identity: FileIdentity, new_identity: FileIdentity
+) -> bool:
+    """Whether the file only grew since ``facts`` were read, so that reading may go on at ``facts.offset``.
+
+    Judged by device, inode and size, the hashes of the first and the last bytes that were read, and, if the last line
+    had no end then, by the bytes that follow it now. False also if the file cannot be read.
+    """
+    if facts.linear or old_identity[:2] != new_identity[:2] or new_identity.size <= facts.size:
+        return False
+    try:
+        descriptor, identity = open_transcript(path)
+    except Unreadable:
+        return False
+    try:
+        if identity[:2] != new_identity[:2] or identity.size <= facts.size:
+            return False
+        if _fingerprints(descriptor, facts) != (facts.head_hash, facts.tail_hash):
+            return False
+        return not facts.open_tail or read_at(descriptor, 2, facts.size).startswith((b"\n", b"\r\n"))
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)

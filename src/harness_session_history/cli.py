@@ -1,0 +1,190 @@
+"""The shell: ``session-history search|list|open|refresh|maintain|doctor|tools``.
+
+Data goes to standard output, diagnostics and progress to standard error. Exit status: 0 answered, 2 invalid request,
+3 not found or citation unavailable, 4 refresh incomplete, 5 index unavailable, 130 interrupted, 1 anything else
+(contract: shell).
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .errors import RefreshIncomplete, SessionHistoryError
+from .options import arguments_of, make_parser
+from .request import build_request
+
+if TYPE_CHECKING:
+    from .display.progress import Progress
+    from .history import SessionHistory
+
+STATUS = {
+    "invalid_request": 2,
+    "session_not_found": 3,
+    "entry_not_visible": 3,
+    "citation_unavailable": 3,
+    "refresh_incomplete": 4,
+    "index_unavailable": 5,
+}
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit status; never raises for anything a caller can cause."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    _speak_utf8()
+    # Known before parsing, so that a usage error is answered in the form that was asked for.
+    as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
+    try:
+        try:
+            return _run(words)
+        except SessionHistoryError as error:
+            _report(error, as_json)
+            return STATUS.get(error.code, 1)
+        except SystemExit:  # --help and --version have printed
+            _write("", end="")
+            return 0
+    except _OutputLost as lost:
+        return lost.status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(words: list[str]) -> int:
+    options = make_parser().parse_args(words)
+    if options.command == "tools":
+        return _tools()
+    arguments = arguments_of(options)
+    if arguments is not None:
+        build_request(**arguments)  # refused before any file is looked at, the settings included
+    import asyncio
+
+    return asyncio.run(_perform(options, arguments))
+
+
+async def _perform(options: argparse.Namespace, arguments: dict[str, Any] | None) -> int:
+    async with _open_history(options) as history:
+        if arguments is not None:
+            _show_answer(await history(**arguments), options.json)
+        elif options.command == "refresh":
+            with _progress() as progress:
+                freshness = await history.refresh(session_id=options.session_id, progress=progress)
+            _require_complete(freshness)
+            _show(freshness, options.json)
+        elif options.command == "maintain":
+            with _progress() as progress:
+                await history.maintain(watch=options.watch, progress=progress)
+        else:
+            from .doctor import diagnose
+
+            _show(await diagnose(history, options.session, options.entry), options.json)
+    return 0
+
+
+def _open_history(options: argparse.Namespace) -> SessionHistory:
+    from .history import SessionHistory
+
+    switched: dict[str, Any] = {"maintenance": False} if options.no_maintenance else {}
+    return SessionHistory(
+        roots=options.first_roots + options.root or None,
+        index=options.index,
+        current_session_id=options.current,
+        registry=options.registry,
+        **switched,
+    )
+
+
+def _progress() -> Progress:
+    from .display.progress import Progress
+
+    return Progress(sys.stderr)
+
+
+def _require_complete(freshness: dict[str, Any]) -> None:
+    counts = {name: int(count) for name, count in freshness["sources"].items()}
+    if counts["changed"] or counts["missing"] or counts["unavailable"]:
+        raise RefreshIncomplete(
+            "not every session could be brought up to date",
+            hint="Run it again; `session-history doctor` says what stands in the way.",
+            details=counts,
+        )
+
+
+def _tools() -> int:
+    from .recall import history_tools
+
+    tools = history_tools()
+    _show([{"name": t.name, "description": t.description, "input_schema": t.input_schema} for t in tools], True)
+    return 0
+
+
+def _speak_utf8() -> None:
+    """Whatever the locale says. A lone surrogate becomes its escape, which inside a JSON string is valid JSON."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+class _OutputLost(Exception):
+    """Standard output takes no more; ``status`` is what to exit with."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+def _write(text: str, end: str = "\n") -> None:
+    """Prints at once, so that a closed pipe or a full disk is noticed here and not as the interpreter ends."""
+    try:
+        print(text, end=end, flush=True)
+    except BrokenPipeError:
+        _forget_stdout()
+        raise _OutputLost(0) from None  # the reader had enough
+    except OSError as error:
+        _forget_stdout()
+        _complain(f"the answer cannot be written: {error.strerror}")
+        raise _OutputLost(1) from None
+
+
+def _on_terminal() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+def _show_answer(answer: Any, as_json: bool) -> None:
+    if as_json or not _on_terminal():
+        return _show(answer, True)
+    from shutil import get_terminal_size
+
+    from .display.terminal import render_text
+
+    colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    _write(render_text(answer, color=colour, width=get_terminal_size().columns), end="")
+
+
+def _show(data: Any, as_json: bool) -> None:
+    import json
+
+    plain = as_json or not _on_terminal()
+    _write(json.dumps(data, ensure_ascii=False, indent=None if plain else 2))
+
+
+def _report(error: SessionHistoryError, as_json: bool) -> None:
+    if as_json:
+        _show({"error": error.as_dict()}, True)
+    else:
+        counts = ", ".join(f"{count} {name}" for name, count in error.details.items())
+        _complain(f"{error}{f' ({counts})' if counts else ''}", error.hint)
+
+
+def _complain(*lines: str) -> None:
+    print("session-history: " + "\n  ".join(line for line in lines if line), file=sys.stderr)
+
+
+def _forget_stdout() -> None:
+    """Nobody reads it any more; the interpreter's own last flush must not complain about that."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

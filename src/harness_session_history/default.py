@@ -1,0 +1,46 @@
+"""`session_history`: the same call over one default history, made from the environment when it is first asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .history import SessionHistory
+from .request import unset
+from .response import HistoryResult
+
+if TYPE_CHECKING:
+    from .request import Branch, Kind, Operation, Role, Sort
+
+_default: list[SessionHistory] = []
+
+
+async def session_history(
+    *,
+    operation: Operation = unset("search"),
+    query: str | None = None,
+    session_id: str | None = None,
+    entry_id: str | None = None,
+    kind: Kind = unset("any"),
+    include_deleted: bool = unset(False),
+    include_current: bool = unset(False),
+    cwd: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    roles: tuple[Role, ...] | list[Role] = unset(("user", "assistant")),
+    limit: int = unset(10),
+    sort: Sort = unset("relevance"),
+    snippet_chars: int = unset(320),
+    branch: Branch = unset("visible"),
+    before: int = unset(2),
+    after: int = unset(2),
+    max_chars: int = unset(6000),
+    refresh: bool = unset(False),
+) -> HistoryResult:
+    """What past sessions said: ``operation`` is "list", "search" (the default) or "open".
+
+    The same arguments, answers and errors as a `SessionHistory`, over one that is made from the environment.
+    """
+    arguments = dict(locals())
+    if not _default:
+        _default.append(SessionHistory())
+    return await _default[0](**arguments)

@@ -1,0 +1,172 @@
+"""Cards of an answer for a terminal: through ``rich`` where it is installed, else as stable plain text.
+
+Text arrives here free of control characters (:mod:`.words`); only this module adds escape sequences, and only
+with ``color=True``.
+"""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+from collections.abc import Iterable
+
+from .cards import GUTTER, Card, Line, Piece, Style, cards, error_card
+from .words import Answer
+
+_SGR: dict[Style, str] = {
+    "plain": "",
+    "bold": "1",
+    "dim": "2",
+    "mark": "1;4",
+    "user": "36",
+    "assistant": "35",
+    "good": "32",
+    "warn": "33",
+}
+_RICH: dict[Style, str] = {
+    "plain": "none",
+    "bold": "bold",
+    "dim": "dim",
+    "mark": "bold underline",
+    "user": "cyan",
+    "assistant": "magenta",
+    "good": "green",
+    "warn": "yellow",
+}
+_HANG = 3  # cells by which the lines below a title, and what is folded of them, are indented
+_TITLE_HANG = 2 * _HANG  # a folded title never begins where a label does
+_NARROWEST = 20
+_WIDEST = 110
+
+
+def render_text(result: Answer, *, color: bool, width: int) -> str:
+    """The answer for a person at a terminal ``width`` cells wide, ending in a line end.
+
+    ``color=False`` gives no escape sequence at all. Widths below 20 are taken as 20.
+    """
+    return _render(cards(result), color=color, width=width)
+
+
+def render_error(error: Answer, color: bool, width: int = 80) -> str:
+    """An error (the dict of ``SessionHistoryError.as_dict()``) for a person at a terminal."""
+    return _lines_text([error_card(error)], color=color, width=max(_NARROWEST, width))
+
+
+def plain_text(result: Answer) -> str:
+    """The answer for a pipe: no wrapping, no colour, the same text for the same answer everywhere."""
+    return _lines_text(cards(result), color=False, width=None)
+
+
+def _render(shown: list[Card], *, color: bool, width: int) -> str:
+    bounded = min(_WIDEST, max(_NARROWEST, width))
+    try:
+        import rich  # noqa: F401
+    except ImportError:
+        return _lines_text(shown, color=color, width=bounded)
+    return _rich_text(shown, color=color, width=bounded)
+
+
+def _rich_text(shown: list[Card], *, color: bool, width: int) -> str:
+    from rich import box
+    from rich.console import Console, Group
+    from rich.padding import Padding
+    from rich.panel import Panel
+    from rich.text import Text
+
+    def text(line: Iterable[Piece]) -> Text:
+        return Text.assemble(*((piece.text, _RICH[piece.style]) for piece in line), overflow="fold")
+
+    out = io.StringIO()
+    # Nothing is left to the environment: the caller has decided on colour and width.
+    console = Console(
+        file=out,
+        width=width,
+        color_system="standard" if color else None,
+        force_terminal=color,
+        force_jupyter=False,
+        no_color=not color,
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        _environ={},
+    )
+    def folded(card: Card, room: int) -> list[Padding]:
+        # A quoted line is folded by rich inside its indentation, every other line here with a hanging one.
+        shown = [Padding(text(line), 0) for line in _wrapped(card.title, room, _TITLE_HANG)] if card.title else []
+        before = 0 if card.framed or not card.title else _HANG
+        for line, quoted in card.body:
+            rows = [line] if quoted else _wrapped(line, room - before, _HANG)
+            shown += [Padding(text(row), (0, 0, 0, before + (_HANG if quoted else 0))) for row in rows]
+        return shown
+
+    for card in shown:
+        if not card.framed:
+            console.print(Padding(Group(*folded(card, width - 2)), (0, 1)))
+            continue
+        frame, style = (box.HEAVY, "yellow") if card.target else (box.ROUNDED, "dim")
+        console.print(Panel(Group(*folded(card, width - 4)), box=frame, border_style=style))
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().split("\n")[:-1])
+
+
+def _lines_text(shown: list[Card], *, color: bool, width: int | None) -> str:
+    blocks = []
+    for card in shown:
+        rows = [_styled(line, color) for line in _wrapped(card.title, width, _TITLE_HANG)] if card.title else []
+        indent = " " * _HANG if card.title else ""
+        for line, quoted in card.body:
+            before = indent + (GUTTER if quoted else "")
+            room = None if width is None else width - len(before)
+            wrapped = _wrapped(line, room, 0 if quoted else _HANG)
+            rows += [(before + _styled(row, color)).rstrip() for row in wrapped]
+        blocks.append("\n".join(rows))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _styled(line: Line, color: bool) -> str:
+    return "".join(
+        f"\x1b[{_SGR[style]}m{text}\x1b[0m" if color and _SGR[style] and text else text for text, style in line
+    )
+
+
+def _wrapped(line: Line, width: int | None, hang: int = 0) -> list[Line]:
+    """The line in lines of at most ``width`` cells, broken at spaces where there are any; all but the first are
+    indented by ``hang``."""
+    if width is None:
+        return [line]
+    chars = [(char, style) for text, style in line for char in text]
+    done: list[Line] = []
+    start = 0
+    while start < len(chars):
+        stop, used, space = start, hang if done else 0, 0
+        while stop < len(chars) and (used + _cells(chars[stop][0]) <= width or stop == start):
+            used += _cells(chars[stop][0])
+            stop += 1
+            if chars[stop - 1][0] == " ":
+                space = stop
+        if stop < len(chars) and chars[stop][0] != " " and space > start:
+            stop = space
+        end = stop
+        while end > start + 1 and chars[end - 1][0] == " ":
+            end -= 1
+        done.append([*([Piece(" " * hang)] if done and hang else []), *_joined(chars[start:end])])
+        start = stop
+        while start < len(chars) and chars[start][0] == " ":
+            start += 1
+    return done or [[]]
+
+
+def _joined(chars: list[tuple[str, Style]]) -> Line:
+    pieces: Line = []
+    for char, style in chars:
+        if pieces and pieces[-1].style == style:
+            pieces[-1] = Piece(pieces[-1].text + char, style)
+        else:
+            pieces.append(Piece(char, style))
+    return pieces
+
+
+def _cells(char: str) -> int:
+    if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

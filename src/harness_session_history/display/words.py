@@ -1,0 +1,240 @@
+"""What every view says alike: cleaned and bounded text, times, counts, badges, and the line on freshness."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Any, Literal, NamedTuple
+
+Answer = Mapping[str, Any]
+Tone = Literal["plain", "good", "warn"]
+
+NAME_CHARS = 200
+ID_CHARS = 128
+PATH_CHARS = 300
+QUERY_CHARS = 512
+SNIPPET_CHARS = 1_000
+TEXT_CHARS = 16_000
+ROWS = 20
+MESSAGES = 17
+SMALL_ROWS = 5
+TERMS = 32
+TOOLS = 20
+
+# Tab and LF stay: a block of text keeps its lines. U+2028/2029 would be read as line ends by some viewers.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+# Bidirectional controls, tag characters, byte order mark, interlinear annotation: they change or hide what is read.
+_HIDDEN = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::[\d.]+)?Z\Z", re.ASCII)
+
+
+class Freshness(NamedTuple):
+    """One honest line: ``tone`` for colour, ``label`` the same in one or two words, ``text`` the reasons."""
+
+    tone: Tone
+    label: str
+    text: str
+
+
+def block(value: object, limit: int = TEXT_CHARS) -> str:
+    """Text of several lines, at most ``limit`` code points, without control characters other than tab and LF."""
+    text = value if isinstance(value, str) else "" if value is None else str(value)
+    if len(text) > limit:
+        text = text[: limit - 1] + "…"
+    return _SURROGATE.sub("\ufffd", _HIDDEN.sub("", _CONTROL.sub(" ", text)))
+
+
+def one_line(value: object, limit: int = NAME_CHARS) -> str:
+    """The same on one line, white space collapsed."""
+    return " ".join(block(value, limit).split())
+
+
+def number(value: object) -> int:
+    """A count as it may be shown: what is no count is 0."""
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def count(value: object, one: str, many: str | None = None) -> str:
+    """``1 hit``, ``1,204 hits``."""
+    n = number(value)
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def rows(value: object, limit: int = ROWS) -> list[Answer]:
+    """At most ``limit`` dicts of a list; anything else counts as an empty list."""
+    return [item for item in _items(value)[:limit] if isinstance(item, Mapping)]
+
+
+def strings(value: object, limit: int = ROWS) -> list[str]:
+    """At most ``limit`` ids or terms of a list, each on one line."""
+    return [one_line(item, ID_CHARS) for item in _items(value)[:limit]]
+
+
+def part(value: object) -> Answer:
+    """A nested dict, or an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def when(value: object) -> str:
+    """``2026-03-02 10:05 UTC`` for an answer's ISO time, ``time unknown`` for anything else."""
+    match = _TIME.match(value) if isinstance(value, str) else None
+    return f"{match[1]} {match[2]} UTC" if match else "time unknown"
+
+
+def day(value: object) -> date | None:
+    """The UTC day of an answer's ISO time."""
+    match = _TIME.match(value) if isinstance(value, str) else None
+    try:
+        return date.fromisoformat(match[1]) if match else None
+    except ValueError:
+        return None
+
+
+def project(view: Answer) -> str:
+    """The last component of the session's folder, written with either separator."""
+    names = [name for name in re.split(r"[/\\]", one_line(view.get("cwd"), 4096)) if name]
+    return one_line(names[-1], NAME_CHARS) if names else "no project"
+
+
+def role(item: Answer) -> Literal["user", "assistant"]:
+    """``user`` or ``assistant``; other roles do not reach an answer."""
+    return "assistant" if item.get("role") == "assistant" else "user"
+
+
+def badges(view: Answer, *, visible: object = True) -> list[str]:
+    """What sets a session, or a hit of it, apart, as words."""
+    found = [word for word in ("deleted", "current") if view.get(word) is True]
+    if view.get("kind") == "child":
+        found.append("child")
+    return [*found, "off branch"] if visible is False else found
+
+
+def segments(text: object, spans: Iterable[Sequence[int]], limit: int = SNIPPET_CHARS) -> list[tuple[str, bool]]:
+    """``text`` in pieces, each with whether it is marked.
+
+    ``spans`` are code point offsets into the text as given, so the text is split before it is cleaned; what lies
+    outside is clipped, what overlaps or touches is one mark.
+    """
+    raw = text if isinstance(text, str) else ""
+    end = min(len(raw), limit)
+    cuts = sorted((max(0, span[0]), min(end, span[1])) for span in spans if len(span) == 2)
+    pieces: list[tuple[str, bool]] = []
+    at = 0
+    for start, stop in _merged(cuts):
+        pieces += [(raw[at:start], False), (raw[start:stop], True)]
+        at = stop
+    pieces.append((raw[at:end] + ("…" if end < len(raw) else ""), False))
+    return [(cleaned, marked) for piece, marked in pieces if (cleaned := block(piece, limit + 1))]
+
+
+def marks_of(result: object, index: int) -> list[Sequence[int]]:
+    """The spans of matched words in the snippet of result ``index``, none where the answer carries none."""
+    marks = getattr(result, "marks", [])
+    return list(marks[index]) if index < len(marks) else []
+
+
+def locator(item: Answer) -> str:
+    """``session:<id>/entry:<id>``: the citation as one word to copy."""
+    citation = part(item.get("citation"))
+    return f"session:{one_line(citation.get('sessionId'), ID_CHARS)}/entry:{one_line(citation.get('entryId'), ID_CHARS)}"
+
+
+def copyable(item: Answer) -> tuple[str, str] | None:
+    """Session and entry id, when both are shown exactly as they are and so can be pasted into a call."""
+    citation = part(item.get("citation"))
+    ids = citation.get("sessionId"), citation.get("entryId")
+    if any(not isinstance(value, str) or one_line(value, ID_CHARS) != value for value in ids):
+        return None
+    return str(ids[0]), str(ids[1])
+
+
+def tools(message: Answer) -> list[str]:
+    """``bash (ok)`` for every tool call of a message."""
+    named = []
+    for tool in rows(message.get("tools"), TOOLS):
+        status = one_line(tool.get("status"), 40)
+        named.append(one_line(tool.get("name"), 80) + (f" ({status})" if status else ""))
+    more = len(_items(message.get("tools"))) - TOOLS
+    return [*named, f"and {more:,} more"] if more > 0 else named
+
+
+def found(result: Answer) -> str:
+    """How many answers there are, and whether there are more."""
+    items = rows(result.get("results"))
+    if result.get("operation") != "search":
+        sessions = count(len(items), "session")
+        return f"the first {sessions}, there are more" if result.get("truncated") else sessions
+    if not items:
+        return "nothing matched"
+    among = {str(part(item.get("citation")).get("sessionId")) for item in items}
+    text = f"{count(len(items), 'hit')} in {count(len(among), 'session')}"
+    return f"the first {text}, more entries match" if result.get("truncated") else text
+
+
+def notes(result: Answer) -> list[str]:
+    """What the reader of a search must know beside its hits, each a sentence."""
+    said = []
+    if result.get("rankedAll") is False:
+        said.append("So many entries match that only the newest few thousand were ranked; a longer query ranks all.")
+    gone = strings(result.get("unavailableSessionIds"))
+    if gone:
+        more = " and more" if result.get("unavailableTruncated") else ""
+        said.append(
+            "Left out, because the transcript no longer says what was indexed: hits of "
+            f"{count(len(gone), 'session')}{more} ({', '.join(gone)}{more})."
+        )
+    if result.get("currentSession") == "unknown":
+        said.append("The calling session is not known, so its own entries may be among these.")
+    return said
+
+
+def freshness(result: Answer) -> Freshness:
+    """The state of the index behind an answer. ``good`` needs ``complete`` and no count that speaks against it."""
+    state = part(result.get("freshness"))
+    sources = part(state.get("sources"))
+    selected = number(sources.get("selected"))
+    lacking = [
+        f"{n:,} {reason if n > 1 else single}"
+        for key, single, reason in (
+            ("changed", "has changed since it was indexed", "have changed since they were indexed"),
+            ("missing", "is not indexed yet", "are not indexed yet"),
+            ("unavailable", "cannot be read", "cannot be read"),
+        )
+        if (n := number(sources.get(key)))
+    ]
+    aside = []
+    if damaged := number(sources.get("damaged")):
+        aside.append(f"{damaged:,} {'holds' if damaged == 1 else 'hold'} damaged lines that could not be read")
+    if pending := number(sources.get("pendingMaintenance")):
+        aside.append(f"{pending:,} {'waits' if pending == 1 else 'wait'} for background indexing")
+    tail = "".join(f"; {item}" for item in aside) + "."
+    if result.get("complete") is True and not lacking:
+        if not selected:
+            return Freshness("plain", "No sessions", f"there is no session file to look in{tail}")
+        checked = f", checked {when(state.get('checkedAt'))}" if state.get("checkedAt") else ""
+        whole = "the one session is" if selected == 1 else f"all {selected:,} sessions are"
+        return Freshness("good", "Complete", f"{whole} indexed as on disk{checked}{tail}")
+    if state.get("snapshotAt") is None:
+        lacking.insert(0, "nothing is indexed yet")
+    else:
+        tail = f"; index of {when(state.get('snapshotAt'))}{tail}"
+    reasons = ", ".join(lacking) or "the index could not be compared with the transcripts"
+    return Freshness("warn", "Incomplete", f"of {count(selected, 'session file')}, {reasons}{tail}")
+
+
+def _items(value: object) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, stop in spans:
+        if stop <= start:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(stop, merged[-1][1])
+        else:
+            merged.append((start, stop))
+    return merged

@@ -1,0 +1,99 @@
+"""From a row of the index to the entry in its file: where it lies, and what the cited bytes say when read again.
+
+One of the places where archive and index meet.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import apsw
+
+from .archive.entries import FileIdentity
+from .archive.hydration import Hydrated, Status, Unreadable, Wanted, hydrate, tool_statuses
+from .index.catalog import Catalog
+from .index.records import node_of, session_range
+from .index.schema import SESSION_SHIFT
+
+
+class Located(NamedTuple):
+    """One entry of the snapshot and its span in the session's file."""
+
+    row: int
+    time: int | None
+    offset: int
+    length: int
+    chars: int
+    key: int
+
+    @property
+    def session(self) -> int:
+        return self.row >> SESSION_SHIFT
+
+    @property
+    def node(self) -> int:
+        return node_of(self.row)
+
+    @property
+    def role(self) -> int:
+        return self.row & 1
+
+
+class Evidence:
+    """Reads cited entries of one snapshot."""
+
+    def __init__(self, connection: apsw.Connection, catalog: Catalog) -> None:
+        self.connection, self.catalog = connection, catalog
+
+    def locate(self, row: int) -> Located | None:
+        found = self.connection.execute(
+            "SELECT id, time, offset, length, chars, key FROM entries WHERE id=?", (row,)
+        ).fetchone()
+        return None if found is None else Located(*found)
+
+    def locate_many(self, rows: Iterable[int]) -> list[Located]:
+        return [located for located in map(self.locate, rows) if located is not None]
+
+    def copies(self, key: int) -> list[int]:
+        """Rows of all entries with this id, time, role and text."""
+        return [row for (row,) in self.connection.execute("SELECT id FROM entries WHERE key=? AND chars>0", (key,))]
+
+    def hidden(self, row: int) -> bool:
+        """Whether an entry is off its session's visible branch."""
+        return self.connection.execute("SELECT 1 FROM hidden WHERE id=?", (row,)).fetchone() is not None
+
+    def path(self, session: int) -> str | None:
+        """The file of a session, None if it has none any more."""
+        path = self.catalog.sessions[session].path
+        return None if path is None else os.fsdecode(path)
+
+    def hydrate(self, wanted: Sequence[Located]) -> list[Hydrated | None]:
+        """Entries of one session, read again; None where the bytes no longer say what was indexed."""
+        path = self.path(wanted[0].session) if wanted else None
+        if path is None:
+            return [None] * len(wanted)
+        row = self.catalog.sources.get(os.fsencode(path))
+        if row is None:
+            return [None] * len(wanted)
+        spans = [Wanted(one.node, one.offset, one.length, one.key, one.role) for one in wanted]
+        try:
+            return hydrate(path, spans, identity=FileIdentity(*row.identity)).entries
+        except Unreadable:
+            return [None] * len(wanted)
+
+    def statuses(self, located: Located, calls: Sequence[str]) -> dict[str, Status]:
+        """How an assistant entry's tool calls ended, by the results between it and the next entry; a call that is
+        not in the answer was not answered there."""
+        path = self.path(located.session)
+        if path is None:
+            return {}
+        _, last = session_range(located.session)
+        following = self.connection.execute(
+            "SELECT offset FROM entries WHERE id > ? AND id <= ? ORDER BY id LIMIT 1", (located.row, last)
+        ).fetchone()
+        try:
+            return tool_statuses(path, located.offset + located.length, following[0] if following else 1 << 62, calls)
+        except Unreadable:
+            return {}

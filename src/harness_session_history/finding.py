@@ -1,0 +1,211 @@
+"""The search operation: ranked rows of the index become verified hits.
+
+Every hit is read again from its cited bytes before it is shown; copies of one entry are one hit; one session does not
+crowd out the others; what can no longer be verified is left out and its session named.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import apsw
+
+from .archive.hydration import Hydrated
+from .evidence import Evidence, Located
+from .index.match import Matcher
+from .index.query import Query
+from .index.records import SessionRow
+from .index.schema import SESSION_SHIFT
+from .index.search import Scope, Searcher
+from .request import ROLES, SearchRequest
+from .response import iso
+from .views import Views
+
+#: Results of one session while others still have matches.
+PER_SESSION = 3
+#: Sessions named in ``alsoIn`` and ``unavailableSessionIds``.
+NAMED = 20
+#: How long candidates that only look like matches of a phrase or a prefix are read and refused.
+VERIFY_SECONDS = 0.2
+
+
+@dataclass
+class Hit:
+    """One verified hit: the cited entry, its text, its other copies, its place in the ranking."""
+
+    place: int
+    located: Located
+    session: SessionRow
+    entry: Hydrated
+    visible: bool
+    also_in: list[str] = field(default_factory=list)
+
+
+class Finder:
+    """Turns rows into hits for one request."""
+
+    def __init__(
+        self, connection: apsw.Connection, views: Views, scope: Scope, matcher: Matcher, check: Callable[[], None]
+    ) -> None:
+        self.connection, self.views, self.scope, self.matcher = connection, views, scope, matcher
+        self.evidence = Evidence(connection, views.catalog)
+        self.check = check
+        self.unavailable: list[str] = []
+        self.gave_up = False
+        self._seen: set[int] = set()
+
+    def take(self, rows: Iterable[int], limit: int, *, diverse: bool, verify: bool) -> tuple[list[Hit], bool]:
+        """The first `limit` hits in the order of `rows`, and whether there are more.
+
+        With `diverse`, a session gives at most PER_SESSION of them as long as others have any.
+        """
+        hits: list[Hit] = []
+        per_session: Counter[int] = Counter()
+        put_off: list[tuple[int, list[Located]]] = []
+        deadline = time.monotonic() + VERIFY_SECONDS
+        for place, copies in self._groups(rows):
+            if diverse and per_session[copies[0].session] >= PER_SESSION:
+                put_off.append((place, copies))
+                continue
+            hit = self._verified(place, copies, verify)
+            if hit is not None:
+                hits.append(hit)
+                per_session[hit.session.key] += 1
+                if len(hits) > limit:
+                    return sorted(hits[:limit], key=lambda one: one.place), True
+            elif time.monotonic() > deadline:
+                self.gave_up = True
+                break
+        for place, copies in put_off:
+            if len(hits) > limit or self.gave_up:
+                break
+            hit = self._verified(place, copies, verify)
+            if hit is not None:
+                hits.append(hit)
+        more = len(hits) > limit
+        return sorted(hits[:limit], key=lambda one: one.place), more
+
+    def _groups(self, rows: Iterable[int]) -> Iterator[tuple[int, list[Located]]]:
+        """Copies of one entry together, at the place of the first: where it was written first comes first."""
+        for place, row in enumerate(rows):
+            if row in self._seen:
+                continue
+            self.check()
+            located = self.evidence.locate(row)
+            if located is None:
+                continue
+            copies = [located]
+            for other in self.evidence.copies(located.key):
+                if other != row and self._in_scope(other):
+                    found = self.evidence.locate(other)
+                    if found is not None:
+                        copies.append(found)
+            self._seen.update(copy.row for copy in copies)
+            if len(copies) > 1:
+                copies.sort(key=self._written)
+            yield place, copies
+
+    def _in_scope(self, row: int) -> bool:
+        return self.scope.within(row >> SESSION_SHIFT) and (self.scope.off_branch or not self.evidence.hidden(row))
+
+    def _written(self, located: Located) -> tuple[int, bool, int]:
+        session = self.views.catalog.sessions[located.session]
+        began = session.started if session.started is not None else session.first_time
+        return (1 << 62 if began is None else began), session.parent is not None, located.session
+
+    def _verified(self, place: int, copies: list[Located], verify: bool) -> Hit | None:
+        """The first copy whose bytes still say what was indexed, if it really matches."""
+        for at, located in enumerate(copies):
+            entry = self.evidence.hydrate([located])[0]
+            session = self.views.catalog.sessions[located.session]
+            if entry is None:
+                if session.session_id not in self.unavailable:
+                    self.unavailable.append(session.session_id)
+                continue
+            if verify and not self.matcher.holds(entry.text):
+                return None
+            visible = not self.evidence.hidden(located.row)
+            others = [copy for other, copy in enumerate(copies) if other != at and copy.session != located.session]
+            named = dict.fromkeys(self.views.catalog.sessions[copy.session].session_id for copy in others)
+            return Hit(place, located, session, entry, visible, list(named)[:NAMED])
+        return None
+
+
+def render(hit: Hit, views: Views, matcher: Matcher, snippet_chars: int) -> tuple[dict[str, Any], list[tuple[int, int]]]:
+    """A hit as it stands in an answer, and where its snippet's matched words are."""
+    snippet, cut = matcher.snippet(hit.entry.text, snippet_chars)
+    session_id, entry_id = hit.session.session_id, hit.entry.entry_id
+    shown: dict[str, Any] = {
+        "citation": {"sessionId": session_id, "entryId": entry_id},
+        "role": ROLES[hit.entry.role],
+        "createdAt": iso(hit.located.time),
+        "snippet": snippet,
+        "snippetTruncated": cut,
+        "visible": hit.visible,
+        "session": views.view(hit.session),
+        "locator": f"session:{session_id}/entry:{entry_id}",
+    }
+    if hit.also_in:
+        shown["alsoIn"] = hit.also_in
+    return shown, [(start, end) for start, end, _ in matcher.spans(snippet)]
+
+
+def ordered_rows(searcher: Searcher, query: Query, sort: str) -> tuple[Iterator[int], bool]:
+    """The matching rows in the order asked for, and whether all of them were ranked."""
+    if sort != "relevance":
+        return searcher.by_time(query, newest=sort == "newest"), True
+    ranked = searcher.rank(query)
+    return _ties_by_time(ranked.rows, searcher), ranked.all
+
+
+def _ties_by_time(rows: list[tuple[float, int]], searcher: Searcher) -> Iterator[int]:
+    at = 0
+    while at < len(rows):
+        end = at + 1
+        while end < len(rows) and rows[end][0] == rows[at][0]:
+            end += 1
+        group = [row for _, row in rows[at:end]]
+        if len(group) > 1:
+            times = searcher.times(group)
+            group.sort(key=lambda row: -(times.get(row) or -(1 << 62)))
+        yield from group
+        at = end
+
+
+def search(
+    connection: apsw.Connection,
+    searcher: Searcher,
+    views: Views,
+    request: SearchRequest,
+    query: Query,
+    check: Callable[[], None],
+) -> tuple[dict[str, Any], list[list[tuple[int, int]]]]:
+    """The part of a search answer that comes from the snapshot, and the marks of its snippets."""
+    matcher = Matcher(query)
+    finder = Finder(connection, views, searcher.scope, matcher, check)
+    rows, ranked_all = ordered_rows(searcher, query, request.sort)
+    diverse = request.sort == "relevance" and request.session_id is None
+    verify = query.literal
+    hits, more = finder.take(rows, request.limit, diverse=diverse, verify=verify)
+    results, marks = [], []
+    for hit in hits:
+        shown, spans = render(hit, views, matcher, request.snippet_chars)
+        results.append(shown)
+        marks.append(spans)
+    answer: dict[str, Any] = {
+        "query": request.query,
+        "results": results,
+        "truncated": more or finder.gave_up or (not ranked_all and len(hits) == request.limit),
+        "rankedAll": ranked_all and not finder.gave_up,
+        "unavailableSessionIds": finder.unavailable[:NAMED],
+        "unavailableTruncated": len(finder.unavailable) > NAMED,
+    }
+    if not results:
+        from .hinting import hints
+
+        answer["hints"] = hints(connection, searcher, views, request, query, check)
+    return answer, marks

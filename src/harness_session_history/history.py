@@ -1,0 +1,380 @@
+"""`SessionHistory`: list, search and open over one set of transcripts and one index.
+
+Calls are checked first, then run in threads of the history's own: one lane reads, one writes, so that a search never
+waits for a refresh. Every answer comes from the last committed snapshot and from cited bytes that were read again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+from .archive.discovery import WalkCancelled, walk
+from .archive.registry import Registry
+from .archive.sources import Walk
+from .desk import Cancelled, Desk, Job, Lane
+from .errors import IndexUnavailable, RefreshIncomplete
+from .index.freshness import Difference, compare
+from .index.schema import IndexFile
+from .refresh import Budget, Progress, Refresh, Stopped
+from .request import ListRequest, OpenRequest, SearchRequest, build_request, unset
+from .response import WARNING, HistoryResult, iso
+from .settings import Settings
+from .views import Views, listed
+
+if TYPE_CHECKING:
+    from .request import Branch, Kind, Operation, Role, Sort
+    from .settings import PathArgument
+
+AnyRequest = ListRequest | SearchRequest | OpenRequest
+#: A step names the lane that runs it; its result comes back into the generator, its value is the end's result.
+Steps = Generator[tuple[Lane, Job[Any]], Any, Any]
+
+#: ``refresh=True`` has this long, from the call.
+REFRESH_SECONDS = 25.0
+#: Without a snapshot, the first call builds one for so long.
+FIRST_BUILD_SECONDS = 5.0
+#: What was seen on disk is believed for KEEP_FACTOR times as long as it took to see, at most for FRESH_SECONDS; a look
+#: that costs less than CHEAP_SECONDS is taken anew by every call.
+FRESH_SECONDS, KEEP_FACTOR, CHEAP_SECONDS = 2.0, 10, 0.01
+
+
+class SessionHistory:
+    """Past sessions under `roots`, answered from `index`; what is None comes from the environment.
+
+    ``await history(operation=...)`` answers, ``await history.refresh()`` brings the index up to date,
+    ``await history.close()`` (or ``async with``) ends it. Raises InvalidRequest for a wrong setting.
+    """
+
+    def __init__(
+        self,
+        *,
+        roots: PathArgument | list[PathArgument] | tuple[PathArgument, ...] | None = None,
+        index: PathArgument | None = None,
+        current_session_id: str | None = None,
+        registry: PathArgument | None = None,
+        maintenance: bool = True,
+    ) -> None:
+        self.settings = Settings.resolve(
+            roots=roots,
+            index=index,
+            current_session_id=current_session_id,
+            registry=registry,
+            maintenance=maintenance,
+        )
+        self._index = IndexFile(self.settings.index)
+        self._registry = Registry(self.settings.registry)
+        self._readers, self._writers = Lane("read", self._index), Lane("write", self._index)
+        self._seen: _Seen | None = None
+        self._closed = False
+
+    async def __call__(
+        self,
+        *,
+        operation: Operation = unset("search"),
+        query: str | None = None,
+        session_id: str | None = None,
+        entry_id: str | None = None,
+        kind: Kind = unset("any"),
+        include_deleted: bool = unset(False),
+        include_current: bool = unset(False),
+        cwd: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        roles: tuple[Role, ...] | list[Role] = unset(("user", "assistant")),
+        limit: int = unset(10),
+        sort: Sort = unset("relevance"),
+        snippet_chars: int = unset(320),
+        branch: Branch = unset("visible"),
+        before: int = unset(2),
+        after: int = unset(2),
+        max_chars: int = unset(6000),
+        refresh: bool = unset(False),
+    ) -> HistoryResult:
+        """One answer; arguments, bounds, fields and errors as the documentation of the answers says."""
+        request = build_request(
+            operation=operation, query=query, session_id=session_id, entry_id=entry_id, kind=kind,
+            include_deleted=include_deleted, include_current=include_current, cwd=cwd, since=since, until=until,
+            roles=roles, limit=limit, sort=sort, snippet_chars=snippet_chars, branch=branch, before=before,
+            after=after, max_chars=max_chars, refresh=refresh,
+        )  # fmt: skip
+        return await self._awaited(self._answer_steps(request))
+
+    def answer(self, request: AnyRequest) -> HistoryResult:
+        """The answer to a checked request, worked out in this thread: for callers without an event loop."""
+        return self._run(self._answer_steps(request))
+
+    async def refresh(self, session_id: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
+        """Brings everything (or one session) up to date, without a limit of time; returns the freshness after it.
+
+        Raises RefreshIncomplete if a file cannot be read or does not hold still.
+        """
+        freshness: dict[str, Any] = await self._awaited(self._refresh_steps(session_id, progress))
+        return freshness
+
+    def refresh_now(self, session_id: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
+        """As `refresh`, worked out in this thread."""
+        freshness: dict[str, Any] = self._run(self._refresh_steps(session_id, progress))
+        return freshness
+
+    async def close(self) -> None:
+        """Ends the threads and connections; a call that runs is finished first."""
+        if not self._closed:
+            import asyncio
+
+            await asyncio.get_running_loop().run_in_executor(None, self.close_now)
+
+    def close_now(self) -> None:
+        """As `close`, in this thread."""
+        if not self._closed:
+            self._closed = True
+            self._readers.close()
+            self._writers.close()
+
+    async def __aenter__(self) -> SessionHistory:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # -- who runs what ------------------------------------------------------------------------------------------------
+
+    async def _awaited(self, steps: Steps) -> Any:
+        """Runs the steps outside the caller's loop; cancelling the caller stops the work."""
+        import asyncio
+
+        cancelled = threading.Event()
+        try:
+            step = next(steps)
+            while True:
+                self._raise_if_closed()
+                lane, job = step
+                try:
+                    result = await asyncio.wrap_future(lane.submit(job, cancelled))
+                except Exception as error:  # noqa: BLE001  (the steps decide what it means)
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            return end.value
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    def _run(self, steps: Steps) -> Any:
+        try:
+            step = next(steps)
+            while True:
+                self._raise_if_closed()
+                lane, job = step
+                try:
+                    result = lane.run(job, lambda: False)
+                except Exception as error:  # noqa: BLE001
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            return end.value
+
+    def _raise_if_closed(self) -> None:
+        if self._closed:
+            raise IndexUnavailable("this history is closed", hint="make a new SessionHistory")
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def _answer_steps(self, request: AnyRequest) -> Steps:
+        if request.refresh:
+            began = time.monotonic()
+            yield self._writers, partial(self._refreshed, request.session_id, began + REFRESH_SECONDS, None)
+        for _ in range(2):
+            try:
+                answer = yield self._readers, partial(self._answered, request, False)
+            except _Damaged as damage:
+                yield self._writers, partial(self._healed, damage)
+                answer = None
+            if answer is not None:
+                return answer
+            # Nothing is indexed yet (or any more): build for a short while and answer from what that gave.
+            yield self._writers, self._first_built
+        return (yield self._readers, partial(self._answered, request, True))
+
+    def _refresh_steps(self, session_id: str | None, progress: Progress | None) -> Steps:
+        yield self._writers, partial(self._refreshed, session_id, None, progress)
+
+    def _refreshed(
+        self,
+        session_id: str | None,
+        deadline: float | None,
+        progress: Progress | None,
+        desk: Desk,
+        cancelled: Callable[[], bool],
+    ) -> None:
+        """Brings the selected files up to date or raises RefreshIncomplete."""
+        budget = Budget(deadline, cancelled)
+        run = self._refresh(desk, budget, progress, session_id)
+        if not run.outcome.settled:
+            counts = run.outcome.counts()
+            raise RefreshIncomplete(
+                "the selected sessions could not all be brought up to date: "
+                + ", ".join(f"{count} {what}" for what, count in counts.items()),
+                hint="what was indexed stays indexed: ask again to go on, or ask without refresh",
+                details=counts,
+            )
+
+    def _first_built(self, desk: Desk, cancelled: Callable[[], bool]) -> None:
+        self._refresh(desk, Budget(time.monotonic() + FIRST_BUILD_SECONDS, cancelled), None, None)
+
+    def _refresh(self, desk: Desk, budget: Budget, progress: Progress | None, session_id: str | None) -> Refresh:
+        for last in (False, True):
+            connection = desk.connection()
+            run = Refresh(self._index, connection, desk.catalog, partial(self._walk, budget.cancelled), budget, progress)
+            try:
+                run.run(session_id)
+                break
+            except (apsw.CorruptError, apsw.NotADBError) as error:
+                damaged = desk.identity
+                desk.close()
+                if last:
+                    raise IndexUnavailable("the index is damaged", hint="run `session-history doctor`") from error
+                self._index.replace(damaged)
+            except apsw.Error as error:
+                raise IndexUnavailable(
+                    f"the index cannot be written ({type(error).__name__})",
+                    hint="check the disk's space and the index folder, or ask without refresh",
+                ) from error
+            except Stopped as stopped:
+                raise Cancelled from stopped
+        if not run.wrote:
+            self._seen = _Seen(desk.catalog.revision, desk.identity, run.seen, None)
+        return run
+
+    def _healed(self, damage: _Damaged, desk: Desk, cancelled: Callable[[], bool]) -> None:
+        desk.close()
+        self._index.replace(damage.identity)
+
+    # -- answers ------------------------------------------------------------------------------------------------------
+
+    def _answered(
+        self, request: AnyRequest, as_it_is: bool, desk: Desk, cancelled: Callable[[], bool]
+    ) -> HistoryResult | None:
+        """The answer from the snapshot; None if there is none yet, unless the answer is wanted as it is."""
+        connection = desk.connection()
+        connection.set_progress_handler(cancelled, 5000, id=desk)
+        try:
+            connection.execute("BEGIN")
+            desk.catalog.update(connection)
+            if desk.catalog.snapshot_at is None and not as_it_is:
+                return None
+            return self._compose(request, desk, connection, cancelled)
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            identity = desk.identity
+            desk.close()
+            raise _Damaged(identity) from error
+        except (apsw.InterruptError, WalkCancelled) as error:
+            raise Cancelled from error
+        finally:
+            if desk.is_open:
+                connection.set_progress_handler(None, id=desk)
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def _compose(
+        self, request: AnyRequest, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
+    ) -> HistoryResult:
+        def check() -> None:
+            if cancelled():
+                raise Cancelled
+
+        views = Views(desk.catalog, self._registry.entries(), self.settings.current_session)
+        marks: list[list[tuple[int, int]]] = []
+        if isinstance(request, SearchRequest):
+            from .finding import search
+            from .index.query import parse
+            from .index.search import Searcher
+
+            searcher = Searcher(connection, desk.weigher, views.scope(request), desk.catalog)
+            body, marks = search(connection, searcher, views, request, parse(request.query), check)
+        elif isinstance(request, OpenRequest):
+            from .opening import open_entry
+
+            body = open_entry(connection, views, request)
+        else:
+            results, truncated = listed(views, request)
+            body = {"results": results, "truncated": truncated}
+        return HistoryResult(
+            {
+                "operation": request.operation,
+                "dataOnly": True,
+                "warning": WARNING,
+                "complete": difference.complete,
+                **body,
+                "freshness": freshness,
+                "currentSession": views.current_said(request),
+            },
+            marks=marks,
+        )
+
+    def _freshness_now(self, session_id: str | None, desk: Desk, cancelled: Callable[[], bool]) -> dict[str, Any]:
+        desk.catalog.update(desk.connection())
+
+    def _freshness(
+        self, session_id: str | None, desk: Desk, cancelled: Callable[[], bool]
+    ) -> tuple[Difference, dict[str, Any]]:
+        seen = self._seen
+        if (
+            seen is None
+            or seen.revision != desk.catalog.revision
+            or seen.index != desk.identity
+            or not seen.is_fresh()
+        ):
+            seen = self._seen = _Seen(desk.catalog.revision, desk.identity, self._walk(cancelled), None)
+        if seen.difference is None:
+            seen.difference = compare(seen.walk, desk.catalog)
+        difference = seen.difference
+        if session_id is not None:
+            own = compare(seen.walk, desk.catalog, session_id)
+            # A session that neither the snapshot nor a file name knows may be in any file that is not read yet.
+            if own.counts()["selected"]:
+                difference = own
+        return difference, {
+            "snapshotAt": iso(desk.catalog.snapshot_at),
+            "oldestIndexedAt": iso(difference.oldest_indexed_at),
+            "newestIndexedAt": iso(difference.newest_indexed_at),
+            "checkedAt": iso(int((time.time() - (time.monotonic() - seen.walk.started)) * 1000)),
+            "sources": difference.counts(),
+        }
+
+    def _walk(self, cancelled: Callable[[], bool]) -> Walk:
+        return walk(self.settings.roots, cancelled=cancelled)
+
+
+class _Seen:
+    """What a walk saw, and the snapshot that it may vouch for: the one that was read before the walk began."""
+
+    def __init__(
+        self, revision: int, index: tuple[int, int] | None, seen: Walk, difference: Difference | None
+    ) -> None:
+        self.revision, self.index, self.walk, self.difference = revision, index, seen, difference
+        self.seconds = time.monotonic() - seen.started
+
+    def is_fresh(self) -> bool:
+        """Whether it may be believed a little longer."""
+            return False
+        kept = KEEP_FACTOR * self.seconds if self.seconds >= CHEAP_SECONDS else 0.0
+        return time.monotonic() - self.walk.started <= min(FRESH_SECONDS, kept)
+
+
+class _Damaged(Exception):
+    """The index turned out to be damaged while it was read."""
+
+    def __init__(self, identity: tuple[int, int] | None) -> None:
+        super().__init__("damaged index")
+        self.identity = identity

@@ -1,0 +1,227 @@
+"""One analysis for what is indexed, what is asked and what is shown (contract: query language).
+
+SQLite's own tokenizer (``porter`` over ``unicode61``) cuts the words, folds case and diacritics and stems; it works
+in C. What it cannot do is done here before it: identifiers are cut where their case changes, every character of a
+script written without spaces becomes a word of its own, and the several spellings of one character (ligatures, full
+width, decomposed accents) become one. The search table has two columns for it: ``body`` holds the cut text, ``whole``
+the words as they were before they were cut, so that ``maxretrycount`` finds maxRetryCount.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+TOKENIZER = "porter unicode61 remove_diacritics 2"
+"""The tokenizer of the search table."""
+
+_ASCII = bytes(range(128))
+_LOWER, _UPPER = "a-zß-öø-ÿ", "A-ZÀ-ÖØ-Þ"
+# A digit counts as small: sha256Sum is cut like maxRetry. What only looks like a cut is sorted out by _CASE_CHANGE.
+_CLASSES = bytes(
+    ord("A") if re.match(f"[{_UPPER}]", chr(i)) else ord("a") if re.match(f"[{_LOWER}0-9]", chr(i)) else ord(" ")
+    for i in range(256)
+)
+# IDs and URLs stay whole: an acronym ends only before a capital with two small letters behind it.
+_CASE_CHANGE = re.compile(
+    f"(?<=[{_LOWER}])(?=[{_UPPER}])|(?<=[{_UPPER}])(?=[{_UPPER}][{_LOWER}]{{2}})|(?<=[0-9])(?=[{_UPPER}][{_LOWER}])"
+)
+_LONGEST_IDENTIFIER = 128  # a longer run of letters is encoded data, not a name
+
+# Zero-width characters that may stand inside one word: it is found by its parts and as a whole.
+JOINERS = frozenset("\u00ad\u200c\u200d\u2060\ufeff")
+_EDGES = "".join(JOINERS)
+_HALF_WIDTH_VOICED = re.compile("[\uff66-\uff9d][\uff9e\uff9f]")
+
+_LETTERS = {"ß": "ss", "ẞ": "SS", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ħ": "h", "Ħ": "H",
+            "ı": "i", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ё": "е", "Ё": "Е", "\u0640": ""}  # fmt: skip
+# Scripts written without spaces between words (Hangul is here because its particles are glued to the words).
+_UNSPACED = (
+    (0x0E00, 0x0FFF), (0x1000, 0x109F), (0x1100, 0x11FF), (0x1780, 0x17FF), (0x1950, 0x19DF), (0x1A20, 0x1AAF),
+    (0x1B00, 0x1B7F), (0x2E80, 0x2FDF), (0x3005, 0x3007), (0x3021, 0x303C), (0x3040, 0x30FF), (0x3100, 0x318F),
+    (0x31A0, 0x31BF), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xA000, 0xA4CF), (0xA960, 0xA97F),
+    (0xA980, 0xA9FF), (0xAA60, 0xAADF), (0xAC00, 0xD7FF), (0xF900, 0xFAFF), (0xFF66, 0xFFDC), (0x16FE0, 0x18DFF),
+    (0x1AFF0, 0x1B2FF), (0x20000, 0x3FFFF),
+)  # fmt: skip
+# Marks that only decorate a letter; in other scripts marks are vowels and must be kept.
+_DECORATION = (
+    (0x0300, 0x036F), (0x0591, 0x05C7), (0x0610, 0x061A), (0x064B, 0x065F), (0x0670, 0x0670), (0x06D6, 0x06ED),
+    (0x08CA, 0x08FF), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F),
+)  # fmt: skip
+_MARKS, _PRIVATE = (0x0700, 0x1FFF), 0xE000
+
+
+def _within(codepoint: int, ranges: tuple[tuple[int, int], ...]) -> bool:
+    return any(low <= codepoint <= high for low, high in ranges)
+
+
+def is_unspaced(character: str) -> bool:
+    """Whether ``character`` belongs to a script without spaces between words: it is then a word by itself."""
+    return character >= "\u0e00" and _within(ord(character), _UNSPACED)
+
+
+def _mark(character: str) -> str:
+    codepoint = ord(character)
+    if _within(codepoint, _DECORATION):
+        return ""
+    if _MARKS[0] <= codepoint <= _MARKS[1]:
+        # The tokenizer takes vowel signs for separators but private characters for letters (and the latter never
+        # come out of a text, see _substitute), so a word of Devanagari or Thai keeps its vowels.
+        return chr(_PRIVATE + codepoint - _MARKS[0])
+    return character
+
+
+def _substitute(character: str) -> str:
+    """What the analysis puts in the place of one character: for most the character itself."""
+    codepoint = ord(character)
+    if codepoint < 0x80:
+        return " " if character == "\0" else character
+    category = unicodedata.category(character)
+    if category in ("Co", "Cs"):  # private use (icons of terminal fonts) and halves of characters are no letters
+        return " "
+    if category[0] == "M":
+        text = _mark(character)
+    elif category[0] in "LN" or 0x2E80 <= codepoint <= 0x2FDF:
+        text = _LETTERS.get(character, character)
+        if 0x0370 <= codepoint <= 0x03FF or 0x1F00 <= codepoint <= 0x1FFF:
+            text = unicodedata.normalize("NFD", character)[0]  # the tokenizer folds accents of Latin letters only
+        if text == character:
+            compatible = unicodedata.normalize("NFKC", character)
+            text = compatible if compatible.isalnum() else character
+    else:
+        return character
+    return f" {text} " if _within(codepoint, _UNSPACED) else text
+
+
+class _Substitutes(dict[int, str]):
+    """:func:`_substitute` by code point, remembered for the characters seen first."""
+
+    def __missing__(self, codepoint: int) -> str:
+        text = _substitute(chr(codepoint))
+        if len(self) < 20_000:
+            self[codepoint] = text
+        return text
+
+
+SUBSTITUTES = _Substitutes()
+
+
+def foreign_characters(text: str) -> set[str]:
+    """The characters of ``text`` that are not ASCII."""
+    raw = text.encode("utf-8", "surrogatepass")
+    return set(raw.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
+
+
+def changing_characters(characters: Iterable[str]) -> list[str]:
+    return [c for c in characters if SUBSTITUTES[ord(c)] != c]
+
+
+def unify(text: str) -> tuple[str, bool]:
+    """``text`` with one spelling for each character, unspaced scripts cut, and whether a joiner may be in it."""
+    if "\0" in text:
+        text = text.replace("\0", " ")
+    if text.isascii():
+        return text, False
+    foreign = foreign_characters(text)
+    joined = not foreign.isdisjoint(JOINERS)
+    changing = changing_characters(foreign)
+    if not changing:
+        return text, joined
+    composed = unicodedata.normalize("NFC", text)
+    if "\uff9e" in foreign or "\uff9f" in foreign:
+        composed = _HALF_WIDTH_VOICED.sub(lambda pair: unicodedata.normalize("NFKC", pair[0]), composed)
+    if composed is not text:
+        changing = changing_characters(foreign_characters(composed))
+    if len(changing) > 8:
+        return composed.translate(SUBSTITUTES), joined
+    for character in changing:  # a few replacements are several times faster than one translation
+        composed = composed.replace(character, SUBSTITUTES[ord(character)])
+    return composed, joined
+
+
+def in_word(character: str) -> bool:
+    return character.isalnum() or "\ue000" <= character <= "\uf8ff"
+
+
+@lru_cache(4096)
+def _case_changes(word: str) -> tuple[int, ...]:
+    return tuple(change.start() for change in _CASE_CHANGE.finditer(word))
+
+
+def cut_words(text: str) -> tuple[list[int], list[tuple[int, int]]]:
+    """Where unified ``text`` is cut at changes of case, and the (start, end) of each word so cut."""
+    classes = text.encode("latin-1", "replace").translate(_CLASSES)
+    cuts: list[int] = []
+    words: list[tuple[int, int]] = []
+    small = classes.find(b"aA")
+    capital = classes.find(b"AAaa") if b"AA" in classes else -1
+    while small >= 0 or capital >= 0:
+        found = small if capital < 0 or 0 <= small < capital else capital
+        start, end = classes.rfind(b" ", 0, found) + 1, classes.find(b" ", found)
+        end = len(text) if end < 0 else end
+        while start and in_word(text[start - 1]):  # letters outside Latin-1 have no class
+            start -= 1
+        while end < len(text) and in_word(text[end]):
+            end += 1
+        if end - start <= _LONGEST_IDENTIFIER:
+            changes = _case_changes(text[start:end])
+            if changes:
+                cuts.extend([start + change for change in changes])
+                words.append((start, end))
+        if 0 <= small < end:
+            small = classes.find(b"aA", end)
+        if 0 <= capital < end:
+            capital = classes.find(b"AAaa", end)
+    return cuts, words
+
+
+def joined_words(text: str) -> list[tuple[int, int]]:
+    """The (start, end) of each word of unified ``text`` with a joiner between two of its letters."""
+    found = set()
+    for joiner in JOINERS:
+        position = text.find(joiner)
+        while position >= 0:
+            start, end = position, position + 1
+            while start and (in_word(text[start - 1]) or text[start - 1] in JOINERS):
+                start -= 1
+            while end < len(text) and (in_word(text[end]) or text[end] in JOINERS):
+                end += 1
+            word = text[start:end]
+            first, after = start + len(word) - len(word.lstrip(_EDGES)), start + len(word.rstrip(_EDGES))
+            if not JOINERS.isdisjoint(text[first:after]):
+                found.add((first, after))
+            position = text.find(joiner, end)
+    return sorted(found)
+
+
+def unjoined(word: str) -> str:
+    return word if word.isascii() else "".join([c for c in word if c not in JOINERS])
+
+
+def apart(text: str, cuts: list[int]) -> str:
+    if not cuts:
+        return text
+    ends = [*cuts[1:], len(text)]
+    return text[: cuts[0]] + " " + " ".join([text[start:end] for start, end in zip(cuts, ends, strict=True)])
+
+
+def document(text: str, search_text: str = "") -> tuple[str, str]:
+    """The two columns of the search table for one entry's cleaned ``text``: (body, whole).
+
+    ``search_text``, where given, is the same text with a space in place of each removed escape sequence: ``body`` is
+    made from it, and the words that were glued by the removal are in ``whole`` too. Neither column holds a NUL or
+    half a surrogate pair. Text without anything to cut comes back as it is.
+    """
+    unified, joined = unify(search_text or text)
+    cuts, spans = cut_words(unified)
+    if joined:
+        spans += joined_words(unified)
+    whole = [unified[start:end] for start, end in spans]
+    if joined:
+        whole = [unjoined(word) for word in whole]
+    if search_text:
+        apart = set(search_text.split())
+        whole.append(unify(" ".join([word for word in text.split() if word not in apart]))[0])
+    return apart(unified, cuts), " ".join(whole)

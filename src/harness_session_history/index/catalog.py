@@ -1,0 +1,74 @@
+"""The snapshot's files and sessions in memory, kept up to date by revision instead of being read again at each call."""
+
+from __future__ import annotations
+
+import apsw
+
+from .records import SessionRow, SourceRow
+
+_SOURCES = (
+    "SELECT id, path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent_path, tombstoned, stamp, session_id, "
+    "session, last_time, damaged, indexed_at FROM sources WHERE revision > ?"
+)
+_SESSIONS = (
+    "SELECT key, session_id, source, cwd, name, parent, child, parent_path, path, tombstoned, started, first_time, "
+    "last_time, messages, nodes, leaf, ordered FROM sessions WHERE revision > ?"
+)
+
+
+class Catalog:
+    """What one index says of its files and sessions, as of `revision`. Belongs to one index file."""
+
+    def __init__(self) -> None:
+        self.revision = -1
+        self.snapshot_at: int | None = None
+        self.sources: dict[bytes, SourceRow] = {}
+        self.sessions: dict[int, SessionRow] = {}
+        self.key_by_id: dict[str, int] = {}
+        self.key_by_path: dict[bytes, int] = {}
+        self._ordered: list[int] = []
+        self._tombstoned: set[int] = set()
+
+    def update(self, connection: apsw.Connection) -> bool:
+        """Brings the catalog to the snapshot that `connection` sees; True if anything changed.
+
+        Called inside a read transaction, it agrees with whatever is read in it.
+        """
+        values = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('revision', 'snapshot_at')"))
+        revision = int(values["revision"] or 0)
+        if revision == self.revision:
+            return False
+        seen = self.revision
+        for row in connection.execute(_SOURCES, (seen,)):
+            id_, path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent, tombstoned, *rest = row
+            self.sources[path] = SourceRow(
+                id_, path, (dev, ino, size, mtime_ns, ctime_ns), state, bool(child), parent, bool(tombstoned), *rest
+            )
+        for row in connection.execute(_SESSIONS, (seen,)):
+            session = SessionRow(*row)
+            moved = self.key_by_id.get(session.session_id)
+            if moved is not None and moved != session.key:
+                del self.sessions[moved]
+                self._tombstoned.discard(moved)
+            old = self.sessions.get(session.key)
+            if old is not None and old.path is not None and self.key_by_path.get(old.path) == session.key:
+                del self.key_by_path[old.path]
+            self.sessions[session.key] = session
+            (self._tombstoned.add if session.deleted else self._tombstoned.discard)(session.key)
+            self.key_by_id[session.session_id] = session.key
+            if session.path is not None:
+                self.key_by_path[session.path] = session.key
+        self._ordered = []
+        self.revision = revision
+        self.snapshot_at = values["snapshot_at"]
+        return True
+
+    def ordered_keys(self) -> list[int]:
+        """All session keys, ascending."""
+        if len(self._ordered) != len(self.sessions):
+            self._ordered = sorted(self.sessions)
+        return self._ordered
+
+    def tombstoned_keys(self) -> set[int]:
+        """Keys of the sessions that are deleted as far as their files say."""
+        return self._tombstoned

@@ -1,0 +1,122 @@
+"""Compares what lies on disk now with what the snapshot knows, by metadata only."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from ..archive.sources import SourceFile, Walk
+from .catalog import Catalog
+from .records import SourceRow
+from .schema import FOREIGN, GONE, SESSION, UNREADABLE
+
+
+@dataclass
+class Difference:
+    """How the selected files differ from the snapshot. `gone` files were known and have left a folder that is there."""
+
+    indexed: int = 0
+    duplicate: int = 0
+    damaged: int = 0
+    unavailable: int = 0
+    new: list[SourceFile] = field(default_factory=list)
+    changed: list[tuple[SourceFile, SourceRow]] = field(default_factory=list)
+    gone: list[SourceRow] = field(default_factory=list)
+    unreadable: list[tuple[SourceFile, SourceRow]] = field(default_factory=list)
+    oldest_indexed_at: int | None = None
+    newest_indexed_at: int | None = None
+
+    @property
+    def pending(self) -> int:
+        """Sources that maintenance has something to do for."""
+        return len(self.new) + len(self.changed) + len(self.gone)
+
+    @property
+    def complete(self) -> bool:
+        return not self.pending and not self.unavailable
+
+    def counts(self) -> dict[str, int]:
+        """The ``freshness.sources`` of an answer."""
+        changed = len(self.changed) + len(self.gone)
+        selected = self.indexed + self.duplicate + changed + len(self.new) + self.unavailable
+        return {
+            "selected": selected,
+            "indexed": self.indexed,
+            "changed": changed,
+            "missing": len(self.new),
+            "unavailable": self.unavailable,
+            "duplicate": self.duplicate,
+            "damaged": self.damaged,
+            "pendingMaintenance": self.pending,
+        }
+
+
+def compare(walk: Walk, catalog: Catalog, session_id: str | None = None) -> Difference:
+    """The difference between a walk and the snapshot, for all files or for those of one session.
+
+    The walk must have begun after the catalog was read: what was seen before must not vouch for a later snapshot.
+    """
+    difference = Difference()
+    sources = catalog.sources
+    oldest = newest = None
+    for path, file in walk.files.items():
+        row = sources.get(path)
+        if session_id is not None and not _belongs(session_id, file, row):
+            continue
+        if row is None or row.state == GONE:
+            difference.new.append(file)
+            continue
+        if row.identity != file.state or row.child != file.child or row.parent_path != file.parent_path:
+            if row.state == SESSION:
+                difference.changed.append((file, row))
+            else:
+                difference.new.append(file)
+            continue
+        if row.state == SESSION:
+            if row.session is None:
+                difference.duplicate += 1
+            else:
+                difference.indexed += 1
+            if row.damaged:
+                difference.damaged += 1
+            if oldest is None or row.indexed_at < oldest:
+                oldest = row.indexed_at
+            if newest is None or row.indexed_at > newest:
+                newest = row.indexed_at
+        elif row.state == UNREADABLE:
+            difference.unavailable += 1
+            difference.unreadable.append((file, row))
+        elif row.state == FOREIGN and file.named_id is not None and row.identity[2] > 0:
+            difference.unavailable += 1
+    difference.oldest_indexed_at, difference.newest_indexed_at = oldest, newest
+    _add_absent(difference, walk, sources, session_id)
+    return difference
+
+
+def _belongs(session_id: str, file: SourceFile, row: SourceRow | None) -> bool:
+    if row is not None and row.session_id is not None:
+        return row.session_id == session_id
+    return file.named_id == session_id
+
+
+def _add_absent(difference: Difference, walk: Walk, sources: dict[bytes, SourceRow], session_id: str | None) -> None:
+    away = {os.fsencode(root.path) for root in walk.roots if not root.reachable}
+    away_known: set[bytes] = set()
+    unreadable_now = {path for path, _ in walk.unavailable}
+    for path in sources.keys() - walk.files.keys() - unreadable_now:
+        row = sources[path]
+        if row.state != SESSION or (session_id is not None and row.session_id != session_id):
+            continue
+        root = next((root for root in away if path.startswith(root + os.sep.encode())), None)
+        if root is not None:
+            away_known.add(root)
+            difference.unavailable += 1
+        elif os.path.dirname(path) in walk.folders:
+            difference.gone.append(row)
+        else:
+            difference.unavailable += 1
+    if session_id is None:
+        difference.unavailable += len(walk.unavailable)
+        difference.unavailable += sum(
+            1 for root in walk.roots if not root.reachable and root.reported and os.fsencode(root.path) not in away_known
+        )

@@ -1,0 +1,73 @@
+"""An advisory lock on a file that the operating system drops when its process ends, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+
+class FileLock:
+    """Exclusive lock between processes, and between the threads of one process (each object opens the file anew)."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+
+    def acquire(self) -> bool:
+        """Takes the lock now if it is free; never waits. Raises OSError if the lock file cannot be made."""
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        if _try_lock(descriptor):
+            self._descriptor = descriptor
+            return True
+        os.close(descriptor)
+        return False
+
+    def wait(self, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> bool:
+        """Takes the lock within so many seconds; False if they pass or the caller gives up."""
+        deadline = time.monotonic() + seconds
+        pause = 0.001
+        while not self.acquire():
+            if cancelled() or time.monotonic() >= deadline:
+                return False
+            time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
+            pause = min(pause * 2, 0.05)
+        return True
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)  # closing drops the lock
+            self._descriptor = None
+
+    @contextlib.contextmanager
+    def held(self, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> Iterator[bool]:
+        """``with lock.held(5.0) as held``: `held` says whether the lock was had in time."""
+        held = self.wait(seconds, cancelled)
+        try:
+            yield held
+        finally:
+            if held:
+                self.release()
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

@@ -1,0 +1,91 @@
+"""One term of a query, ready to be looked for in texts that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .query import Term, Word
+from .reading import Reading, stems
+
+
+class _Form(NamedTuple):
+    """How one word of a term may stand in a text: as these tokens, or as one of ``wholes``."""
+
+    parts: tuple[str, ...]
+    wholes: frozenset[str]
+
+
+class Pattern:
+    """One term, ready to be looked for."""
+
+    def __init__(self, term: Term) -> None:
+        self.exact = term.quoted
+        self.prefix = term.kind == "prefix"
+        self.forms = [self._form(word) for word in term.words]
+        self.length = len(term.text)
+        self.single = len(term.words) == 1 and len(term.words[0].parts) == 1
+        anchor = max(range(len(term.words)), key=lambda i: len(term.words[i].whole))
+        self.needles = self._needles(term.words[anchor], self.prefix and anchor == len(term.words) - 1)
+        self.before = sum([len(word.whole) + 1 for word in term.words[:anchor]])
+        self._known: dict[str, bool] = {}
+
+    def _form(self, word: Word) -> _Form:
+        if self.exact:
+            return _Form(word.parts, frozenset([word.whole]))
+        all_stems = stems([*word.parts, word.whole, *word.relatives])
+        return _Form(tuple(all_stems[: len(word.parts)]), frozenset(all_stems[len(word.parts) :]))
+
+    def _needles(self, word: Word, begins: bool) -> list[str]:
+        """Strings one of which stands in the folded text wherever ``word`` does."""
+        longest = max(word.parts[:-1], key=len, default="") if begins else max(word.parts, key=len)
+        words = [longest, word.whole, *word.relatives] if longest else [word.parts[-1]]
+        if not self.exact:  # a stem differs from its word in the last letter at most
+            words = [stem[:-1] if len(stem) > 2 else stem for stem in stems(words)]
+        return [w for w in dict.fromkeys(words) if not any(w != o and w.startswith(o) for o in words)]
+
+    def is_word(self, word: str) -> bool:
+        """Whether one folded ``word`` is this term of a single word."""
+        known = self._known.get(word)
+        if known is None:
+            stem = word if self.exact else stems([word])[0]
+            known = self._known[word] = self._is(stem, self.forms[0], self.prefix)
+        return known
+
+    def _is(self, token: str, form: _Form, begins: bool) -> bool:
+        return any(token.startswith(whole) for whole in form.wholes) if begins else token in form.wholes
+
+    def found(self, reading: Reading) -> Iterator[tuple[int, int]]:
+        """The (start, end) of each place of the term in what was read."""
+        compounds: dict[int, list[tuple[int, str]]] = {}
+        for compound in reading.compounds:
+            text = compound.word if self.exact else compound.stem
+            compounds.setdefault(compound.first, []).append((compound.after, text))
+        tokens = [token.word if self.exact else token.stem for token in reading.tokens]
+        for first in range(len(tokens)):
+            after = self._ends(tokens, compounds, first, 0)
+            if after:
+                yield reading.tokens[first].start, reading.tokens[after - 1].end
+
+    def _ends(self, tokens: list[str], compounds: dict[int, list[tuple[int, str]]], at: int, place: int) -> int:
+        """The token behind the term's words from ``place`` on, if they begin at token ``at``; else 0."""
+        if place == len(self.forms):
+            return at
+        form, begins = self.forms[place], self.prefix and place == len(self.forms) - 1
+        afters = [after for after, token in compounds.get(at, ()) if self._is(token, form, begins)]
+        if at < len(tokens) and self._is(tokens[at], form, begins):
+            afters.append(at + 1)
+        size = len(form.parts)
+        standing = tuple(tokens[at : at + size])
+        if standing == form.parts or (
+            begins
+            and len(standing) == size
+            and standing[:-1] == form.parts[:-1]
+            and standing[-1].startswith(form.parts[-1])
+        ):
+            afters.append(at + size)
+        for after in afters:
+            end = self._ends(tokens, compounds, after, place + 1)
+            if end:
+                return end
+        return 0

@@ -1,0 +1,193 @@
+"""A text as the index sees it: its tokens, with their places in the text, and the words that were cut for them."""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple, cast
+
+import apsw
+
+from . import analysis
+from .analysis import (
+    JOINERS,
+    SUBSTITUTES,
+    apart,
+    changing_characters,
+    cut_words,
+    foreign_characters,
+    joined_words,
+    unify,
+    unjoined,
+)
+
+
+class Token(NamedTuple):
+    """One token of a text: ``start`` and ``end`` in code points of that text, ``word`` folded, ``stem`` stemmed."""
+
+    start: int
+    end: int
+    word: str
+    stem: str
+
+
+class Compound(NamedTuple):
+    """A word that the analysis cut: its tokens are ``first`` to before ``after``; ``word``, ``stem`` of the whole."""
+
+    first: int
+    after: int
+    word: str
+    stem: str
+
+
+class Reading(NamedTuple):
+    """A text as the index sees it."""
+
+    tokens: list[Token]
+    compounds: list[Compound]
+
+
+class _Tokenizers(threading.local):
+    """SQLite's tokenizers, one pair per thread as a connection belongs to one thread at a time."""
+
+    def __init__(self) -> None:
+        connection = apsw.Connection(":memory:")
+        stemming, *folding = analysis.TOKENIZER.split()
+        self.fold = connection.fts5_tokenizer(folding[0], folding[1:])
+        self.stem = connection.fts5_tokenizer(stemming, folding)
+
+
+_tokenizers: _Tokenizers | None = None
+
+
+def _tokenize(raw: bytes) -> list[tuple[int, int, str, str]]:
+    """(start byte, end byte, word, stem) of each token of analysed text."""
+    global _tokenizers
+    if _tokenizers is None:
+        _tokenizers = _Tokenizers()
+    words = cast("list[tuple[int, int, str]]", _tokenizers.fold(raw, apsw.FTS5_TOKENIZE_DOCUMENT, None))
+    return [(start, end, word, stem) for (start, end, word), stem in zip(words, _stem(_tokenizers, raw), strict=True)]
+
+
+def _stem(tokenizers: _Tokenizers, raw: bytes) -> list[str]:
+    found = tokenizers.stem(raw, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+    return cast("list[str]", found)
+
+
+def stems(words: Iterable[str]) -> list[str]:
+    """The stem of each of ``words`` (folded words of :func:`read`, one token each)."""
+    return [stem for _, _, _, stem in _tokenize(" ".join(words).encode())]
+
+
+def _continues(character: str) -> bool:
+    """Whether ``character`` may become one with the character before it."""
+    return character >= "\u0300" and (
+        unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff" or character in "\uff9e\uff9f"
+    )
+
+
+@lru_cache(8192)
+def _unified(unit: str) -> str:
+    return unify(unit)[0]
+
+
+def _aligned(text: str) -> tuple[str, list[int] | None, bool]:
+    """Unified ``text``, for each of its characters where its source begins (and, last, the end), joiners or not."""
+    if text.isascii() or not changing_characters(foreign := foreign_characters(text)):
+        unified, joined = unify(text)
+        return unified, None, joined
+    starts = [i for i, character in enumerate(text) if i == 0 or not _continues(character)]
+    starts.append(len(text))
+    pieces, origin = [], []
+    for start, end in pairwise(starts):
+        piece = _unified(text[start:end])
+        pieces.append(piece)
+        origin.extend([start] * len(piece))
+    origin.append(len(text))
+    return "".join(pieces), origin, not foreign.isdisjoint(JOINERS)
+
+
+def read(text: str) -> Reading:
+    """The tokens of ``text`` as the index holds them, with their places in ``text``."""
+    unified, origin, joined = _aligned(text)
+    cuts, spans = cut_words(unified)
+    body = apart(unified, cuts)
+    raw = body.encode("utf-8", "replace")
+    tokens: list[Token] = []
+    byte = place = cut = 0
+    for start, end, word, stem in _tokenize(raw):
+        if len(raw) != len(body):
+            place += len(raw[byte:start].decode())
+            byte = start
+            first, after = place, place + len(raw[start:end].decode())
+        else:
+            first, after = start, end
+        while cut < len(cuts) and cuts[cut] + cut < first:
+            cut += 1
+        first, after = first - cut, after - cut
+        if origin is not None:
+            source = origin[after - 1]
+            while origin[after] == source:  # one source character may have become several
+                after += 1
+            first, after = origin[first], origin[after]
+        tokens.append(Token(first, after, word, stem))
+    if joined:
+        spans += joined_words(unified)
+    return Reading(tokens, _compounds(unified, origin, spans, tokens))
+
+
+def _compounds(
+    unified: str, origin: list[int] | None, spans: list[tuple[int, int]], tokens: list[Token]
+) -> list[Compound]:
+    found = []
+    for start, end in spans:
+        whole = _tokenize(unjoined(unified[start:end]).encode("utf-8", "replace"))
+        if len(whole) != 1:
+            continue
+        if origin is not None:
+            start, end = origin[start], origin[end]
+        first = bisect_left(tokens, start, key=lambda token: token.start)
+        after = bisect_left(tokens, end, key=lambda token: token.start)
+        found.append(Compound(first, after, whole[0][2], whole[0][3]))
+    return found
+
+
+class _Folds(dict[str, str]):
+    """The folded form of single characters, for those whose form is one character; else the character itself."""
+
+    def __missing__(self, character: str) -> str:
+        tokens = read(character).tokens
+        folded = tokens[0].word if len(tokens) == 1 and len(tokens[0].word) == 1 else character
+        if len(self) < 20_000:
+            self[character] = folded
+        return folded
+
+
+_FOLDS = _Folds()
+
+
+def skeleton(text: str) -> tuple[str, bool]:
+    """``text`` folded character by character, each in its old place, and whether that says all.
+
+    It does not where the analysis turns several characters into one or one into several (decomposed accents,
+    ligatures); such words must be looked for by :func:`read`.
+    """
+    if text.isascii():
+        return text.lower(), True
+    foreign = foreign_characters(text)
+    plain = not any(_continues(c) or SUBSTITUTES[ord(c)].strip() not in (c, _FOLDS[c]) for c in foreign)
+    folding = {ord(c): _FOLDS[c] for c in foreign if _FOLDS[c] != c}
+    if len(folding) > 16:
+        return _lower(text.translate(folding)), plain
+    for codepoint, folded in folding.items():
+        text = text.replace(chr(codepoint), folded)
+    return _lower(text), plain
+
+
+def _lower(text: str) -> str:
+    lower = text.lower()
+    return lower if len(lower) == len(text) else text

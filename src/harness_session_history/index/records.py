@@ -1,0 +1,99 @@
+"""What the index is given and what it knows, as plain values. No SQL, no files."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .schema import SESSION_SHIFT
+
+
+class IndexedEntry(NamedTuple):
+    """One user or assistant entry, ready to be written. `body` and `whole` are the analysed text, empty if it has none."""
+
+    node: int
+    role: int
+    time: int | None
+    offset: int
+    length: int
+    chars: int
+    key: int
+    body: str
+    whole: str
+
+
+class TreePart(NamedTuple):
+    """Consecutive nodes of one transcript in columns, see the tables."""
+
+    first_node: int
+    ids: bytes
+    kinds: bytes
+    links: bytes  # msgpack of [links, marks]
+
+
+class SourceRow(NamedTuple):
+    """What the snapshot says of one file."""
+
+    id: int
+    path: bytes
+    identity: tuple[int, int, int, int, int]
+    state: int
+    child: bool
+    parent_path: bytes | None
+    tombstoned: bool
+    stamp: int
+    session_id: str | None
+    session: int | None
+    last_time: int | None
+    damaged: int
+    indexed_at: int
+
+
+class SessionRow(NamedTuple):
+    """What the snapshot says of one session. Times are milliseconds since the epoch, UTC."""
+
+    key: int
+    session_id: str
+    source: int | None
+    cwd: str | None
+    name: str | None
+    parent: str | None
+    child: bool
+    parent_path: bytes | None
+    path: bytes | None
+    tombstoned: bool
+    started: int | None
+    first_time: int | None
+    last_time: int | None
+    messages: int
+    nodes: int
+    leaf: int | None
+    ordered: bool
+
+    @property
+    def deleted(self) -> bool:
+        return self.tombstoned or self.source is None
+
+    @property
+    def activity(self) -> int | None:
+        """Latest message, else the header's time."""
+        return self.last_time if self.last_time is not None else self.started
+
+
+def row_id(session: int, node: int, role: int) -> int:
+    return session << SESSION_SHIFT | node << 1 | role
+
+
+def node_of(row: int) -> int:
+    return (row & ((1 << SESSION_SHIFT) - 1)) >> 1
+
+
+def session_range(session: int) -> tuple[int, int]:
+    """First and last possible row of a session."""
+    return session << SESSION_SHIFT, ((session + 1) << SESSION_SHIFT) - 1
+
+
+def integers(values: Sequence[int]) -> array[int]:
+    """Values as the buffer that ``apsw.carray`` binds."""
+    return array("q", values)

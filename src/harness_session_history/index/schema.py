@@ -1,0 +1,251 @@
+"""The index file: its tables, its version, how it is made, opened and healed.
+
+The file is derived and disposable. It holds tokens, spans, hashes, times, ids, names that people gave, folders and
+paths; it never holds readable transcript text. Anything that is not an index of this version is replaced by an empty
+one, and whoever finds an empty one indexes the transcripts again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+import sys
+
+import apsw
+
+from ..errors import IndexUnavailable
+from .lock import FileLock
+
+log = logging.getLogger("harness_session_history")
+
+#: "PiSH": marks the file as ours in SQLite's header.
+APPLICATION_ID = 0x50695348
+#: Raised by every change of the tables, of the analysis or of the rendering of text.
+VERSION = 1
+
+#: rowid = session key << SESSION_SHIFT | node << 1 | role. A session's rows are one contiguous range.
+SESSION_SHIFT = 23
+#: Entries that one transcript can have in the index.
+NODE_LIMIT = 1 << (SESSION_SHIFT - 1)
+#: The first session key; older sessions that are found later take keys below it, so that keys follow time.
+FIRST_KEY = 1 << 16
+
+#: States of a source.
+SESSION, FOREIGN, UNREADABLE, GONE = 0, 1, 2, 3
+
+_TABLES = """
+CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+
+-- One row per file that was looked at. `session` is set where the file is the one that counts for its session.
+CREATE TABLE sources(
+  id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE,
+  dev INTEGER NOT NULL, ino INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL,
+  state INTEGER NOT NULL, child INTEGER NOT NULL, parent_path BLOB, tombstoned INTEGER NOT NULL, stamp INTEGER NOT NULL,
+  session_id TEXT, session INTEGER, last_time INTEGER, damaged INTEGER NOT NULL, indexed_at INTEGER NOT NULL,
+  facts BLOB, revision INTEGER NOT NULL);
+CREATE INDEX sources_by_session ON sources(session_id) WHERE session_id IS NOT NULL;
+CREATE INDEX sources_by_revision ON sources(revision);
+
+-- One row per session ever seen; `source` is NULL when its file is gone (a tombstone: no entry is left of it).
+CREATE TABLE sessions(
+  key INTEGER PRIMARY KEY, session_id TEXT NOT NULL UNIQUE, source INTEGER,
+  cwd TEXT, name TEXT, parent TEXT, child INTEGER NOT NULL, parent_path BLOB, path BLOB, tombstoned INTEGER NOT NULL,
+  started INTEGER, first_time INTEGER, last_time INTEGER, messages INTEGER NOT NULL,
+  nodes INTEGER NOT NULL, leaf INTEGER, ordered INTEGER NOT NULL, revision INTEGER NOT NULL);
+CREATE INDEX sessions_by_revision ON sessions(revision);
+
+-- One row per user or assistant entry: where it stands in its file, and the hash that its rendering must have.
+CREATE TABLE entries(id INTEGER PRIMARY KEY, time INTEGER, offset INTEGER NOT NULL, length INTEGER NOT NULL,
+  chars INTEGER NOT NULL, key INTEGER NOT NULL);
+CREATE INDEX copies ON entries(key) WHERE chars > 0;
+
+-- The tree of a session in columns, a few rows each: entry ids (hashed), kinds, links, marks.
+CREATE TABLE trees(session INTEGER NOT NULL, first_node INTEGER NOT NULL, nodes INTEGER NOT NULL,
+  ids BLOB NOT NULL, kinds BLOB NOT NULL, links BLOB NOT NULL, PRIMARY KEY(session, first_node)) WITHOUT ROWID;
+
+-- Rows of `search` that are off the visible branch.
+CREATE TABLE hidden(id INTEGER PRIMARY KEY);
+
+CREATE VIRTUAL TABLE search USING fts5(body, whole, content='', contentless_delete=1,
+  tokenize="porter unicode61 remove_diacritics 2");
+INSERT INTO search(search, rank) VALUES('automerge', 0), ('crisismerge', 16);
+"""
+
+_TABLE_NAMES = {"meta", "sources", "sessions", "entries", "trees", "hidden", "search"}
+_COMPANIONS = ("-wal", "-shm", "-journal")
+
+
+class IndexFile:
+    """The place of one index and the ways to open it. Holds no connection itself."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+
+    def lock(self) -> FileLock:
+        """The one writer's lock (advisory; it dies with its process)."""
+        return FileLock(self.path + ".lock")
+
+    def identity(self) -> tuple[int, int] | None:
+        """(device, inode) of the file now, None if there is none: a reader's connection is stale when it changes."""
+        try:
+            st = os.stat(self.path)
+        except OSError:
+            return None
+        return st.st_dev, st.st_ino
+
+    def connect(self) -> apsw.Connection:
+        """A connection to a sound index, made or healed if need be; read-only where the folder is.
+
+        Raises IndexUnavailable where that is impossible.
+        """
+        self._prepare_folder()
+        with self._translated_errors():
+            connection = self._open_sound()
+            if connection is not None:
+                return connection
+            with self.lock().held(10.0) as held:
+                # Whoever waited for the lock may find that another process has healed the file meanwhile.
+                connection = self._open_sound()
+                if connection is not None:
+                    return connection
+                if not held:
+                    raise IndexUnavailable(
+                        "the index is damaged and another process holds it",
+                        hint="try again in a moment; if it stays so, remove the index file",
+                    )
+                self._remove()
+                self._create()
+            connection = self._open_sound()
+            if connection is None:
+                raise IndexUnavailable("the index could not be made", hint="run `session-history doctor`")
+            return connection
+
+    def replace(self, damaged: tuple[int, int] | None) -> None:
+        """Puts an empty index in the place of one that turned out to be damaged, unless that has happened already."""
+        with self._translated_errors(), self.lock().held(10.0) as held:
+            if held and self.identity() == damaged:
+                log.warning("the index was damaged and is being rebuilt")
+                self._remove()
+                self._create()
+
+    def _prepare_folder(self) -> None:
+        folder = os.path.dirname(self.path)
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            st = os.stat(folder)
+        except OSError as error:
+            raise IndexUnavailable(
+                f"the index folder cannot be made ({error.strerror})",
+                hint="set SESSION_HISTORY_INDEX to a file in a folder of your own",
+            ) from error
+        if os.name == "posix" and st.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise IndexUnavailable(
+                "the index folder can be entered by others",
+                hint="run `chmod 700` on it, or set SESSION_HISTORY_INDEX to a file in a private folder",
+            )
+        with contextlib.suppress(OSError):
+            st = os.lstat(self.path)
+            if not stat.S_ISREG(st.st_mode):
+                raise IndexUnavailable("the index path is not a regular file", hint="choose another index file")
+            with open(self.path, "rb") as file:
+                if file.read(1) in (b"{", b"\xef"):
+                    # An index never begins so, a transcript does: a slip in a setting must not cost one.
+                    raise IndexUnavailable(
+                        "the index path names a file that looks like a transcript", hint="choose another index file"
+                    )
+
+    def _open_sound(self) -> apsw.Connection | None:
+        """A connection if the file is an index of this version, None if it is anything else or absent."""
+        if not os.path.exists(self.path):
+            return None
+        connection: apsw.Connection | None = None
+        try:
+            connection = self._open()
+            application = connection.pragma("application_id")
+            version = connection.pragma("user_version")
+            if application == APPLICATION_ID and version == VERSION and self._has_tables(connection):
+                return connection
+        except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, apsw.FullError):
+            pass
+        if connection is not None:
+            connection.close()
+        return None
+
+    def _open(self) -> apsw.Connection:
+        try:
+            connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+            connection.set_busy_timeout(10_000)
+            _configure(connection)
+            connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018  (the first read opens the WAL)
+            return connection
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError):
+            return self._open_read_only()
+
+    def _open_read_only(self) -> apsw.Connection:
+        """Opens an index in a folder that cannot be written: what was checkpointed, never a half-applied log."""
+        wal = self.path + "-wal"
+        if os.path.exists(wal) and os.path.getsize(wal):
+            connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
+        else:
+            uri = "file:" + _uri_quoted(self.path) + "?mode=ro&immutable=1"
+            connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        _configure(connection)
+        connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018
+        return connection
+
+    @staticmethod
+    def _has_tables(connection: apsw.Connection) -> bool:
+        names = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
+        return names >= _TABLE_NAMES
+
+    def _create(self) -> None:
+        # Made with its mode before SQLite sees it: the -wal and -shm files take the mode of the database.
+        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        os.chmod(self.path, 0o600)
+        connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.set_busy_timeout(10_000)
+            connection.pragma("page_size", 8192)
+            connection.pragma("journal_mode", "wal")
+            _configure(connection)
+            with connection:
+                connection.execute(_TABLES)
+                connection.execute("INSERT INTO meta VALUES('revision', 0), ('snapshot_at', NULL), ('purge', 0)")
+                connection.pragma("application_id", APPLICATION_ID)
+                connection.pragma("user_version", VERSION)
+        finally:
+            connection.close()
+
+    def _remove(self) -> None:
+        # The log goes first: a log that outlived its database would be replayed over the next one.
+        for suffix in (*_COMPANIONS, ""):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.path + suffix)
+
+    @contextlib.contextmanager
+    def _translated_errors(self):  # type: ignore[no-untyped-def]
+        try:
+            yield
+        except (apsw.Error, OSError) as error:
+            log.warning("index: %s", type(error).__name__, exc_info=error)
+            raise IndexUnavailable(
+                f"the index cannot be opened ({type(error).__name__})",
+                hint="check that its folder can be written and its disk has space, or run `session-history doctor`",
+            ) from error
+
+
+def _configure(connection: apsw.Connection) -> None:
+    connection.pragma("synchronous", "normal")
+    connection.pragma("temp_store", "memory")
+    connection.pragma("cache_size", -16_384)
+    connection.pragma("journal_size_limit", 1 << 20)
+    # Freed pages are zeroed: what a deleted session said must not linger in them.
+    connection.pragma("secure_delete", True)
+
+
+def _uri_quoted(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(path.replace("\\", "/") if sys.platform == "win32" else path)

@@ -1,0 +1,280 @@
+"""Writes sessions into the index, each as a whole: replace, extend, drop. Every method runs inside a transaction of
+the caller; nothing here reads a transcript or decides what to write."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from .records import IndexedEntry, SourceRow, TreePart, integers, row_id, session_range
+from .schema import FIRST_KEY, GONE, SESSION
+
+#: A tree's last row is extended up to this many nodes, then a new row begins.
+TREE_ROW_NODES = 4096
+
+
+class Writer:
+    """One connection that may write. The caller holds the writer's lock."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self._revision = 0
+
+    def begin(self) -> None:
+        """Opens a transaction; all rows that it touches carry the next revision."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        self._revision = int(self._meta("revision") or 0) + 1
+
+    def commit(self) -> None:
+        """Makes what was written the snapshot that everybody sees."""
+        self._set_meta("revision", self._revision)
+        self._set_meta("snapshot_at", int(time.time() * 1000))
+        self.connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+    # -- session keys ---------------------------------------------------------------------------------------------
+
+    def key_of(self, session_id: str) -> int | None:
+        row = self.connection.execute("SELECT key FROM sessions WHERE session_id=?", (session_id,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def key_bounds(self) -> tuple[int, int, int] | None:
+        """(lowest key, highest key, stamp of the highest), None in an empty index."""
+        low, high = self.connection.execute("SELECT min(key), max(key) FROM sessions").fetchone() or (None, None)
+        if high is None:
+            return None
+        row = self.connection.execute("SELECT max(stamp) FROM sources WHERE session=?", (high,)).fetchone()
+        return int(low), int(high), int(row[0] or 0) if row else 0
+
+    def plan_keys(self, stamps: Sequence[int]) -> list[int]:
+        """Free session keys for new files, given their times in ascending order: ascending keys, newer ones above
+        what is there and older ones below it (so that the order of rows is nearly the order of time)."""
+        bounds = self.key_bounds()
+        if bounds is None:
+            return list(range(FIRST_KEY, FIRST_KEY + len(stamps)))
+        low, high, newest = bounds
+        older = sum(1 for stamp in stamps if stamp < newest)
+        if older >= low:  # no room below
+            older = 0
+        below = list(range(low - older, low))
+        return below + list(range(high + 1, high + 1 + len(stamps) - older))
+
+    # -- sessions ---------------------------------------------------------------------------------------------------
+
+    def clear(self, session: int) -> None:
+        """Removes every entry, tree row and token of a session; the session row stays."""
+        low, high = session_range(session)
+        rows = self.connection.execute("SELECT id FROM entries WHERE id BETWEEN ? AND ? AND chars>0", (low, high)).get
+        if rows is None:
+            rows = []
+        elif not isinstance(rows, list):
+            rows = [rows]
+        self._forget_tokens(rows)
+        self.connection.execute("DELETE FROM entries WHERE id BETWEEN ? AND ?", (low, high))
+        self.connection.execute("DELETE FROM hidden WHERE id BETWEEN ? AND ?", (low, high))
+        self.connection.execute("DELETE FROM trees WHERE session=?", (session,))
+
+    def add_entries(self, session: int, entries: Sequence[IndexedEntry]) -> None:
+        """Rows and tokens of entries, in ascending order of node."""
+        self.connection.executemany(
+            "INSERT INTO entries(id, time, offset, length, chars, key) VALUES(?,?,?,?,?,?)",
+            [(row_id(session, e.node, e.role), e.time, e.offset, e.length, e.chars, e.key) for e in entries],
+        )
+        self.connection.executemany(
+            "INSERT INTO search(rowid, body, whole) VALUES(?,?,?)",
+            [(row_id(session, e.node, e.role), e.body, e.whole) for e in entries if e.chars],
+        )
+
+    def remove_entries(self, session: int, nodes: Iterable[int]) -> None:
+        """Drops entries that a later entry of the same id has replaced."""
+        rows = [row_id(session, node, role) for node in nodes for role in (0, 1)]
+        known = [
+            int(row[0])
+            for row in self.connection.execute(
+                "SELECT id FROM entries WHERE id IN (SELECT value FROM carray(?)) AND chars>0",
+                (apsw.carray(integers(rows)),),
+            )
+        ] if rows else []
+        self._forget_tokens(known)
+        for table in ("entries", "hidden"):
+            self.connection.executemany(f"DELETE FROM {table} WHERE id=?", [(row,) for row in rows])
+
+    def add_tree(self, session: int, part: TreePart) -> None:
+        """Appends nodes to a session's tree; small parts are joined to the row before."""
+        last = self.connection.execute(
+            "SELECT first_node, nodes, ids, kinds, links FROM trees WHERE session=? ORDER BY first_node DESC LIMIT 1",
+            (session,),
+        ).fetchone()
+        if last is not None and last[1] + len(part.kinds) <= TREE_ROW_NODES:
+            part = TreePart(last[0], last[2] + part.ids, last[3] + part.kinds, _joined(last[4], part.links))
+        self.connection.execute(
+            "INSERT OR REPLACE INTO trees VALUES(?,?,?,?,?,?)",
+            (session, part.first_node, len(part.kinds), part.ids, part.kinds, part.links),
+        )
+
+    def set_hidden(self, session: int, rows: set[int]) -> None:
+        """Makes `rows` exactly the rows of this session that are off its visible branch."""
+        low, high = session_range(session)
+        before = {int(row[0]) for row in self.connection.execute("SELECT id FROM hidden WHERE id BETWEEN ? AND ?", (low, high))}
+        self.connection.executemany("DELETE FROM hidden WHERE id=?", [(row,) for row in sorted(before - rows)])
+        self.connection.executemany("INSERT INTO hidden VALUES(?)", [(row,) for row in sorted(rows - before)])
+
+    def sessions_of_path(self, path: bytes) -> list[tuple[int, str]]:
+        """(key, id) of the sessions for which the file at `path` counts."""
+        return list(
+            self.connection.execute(
+                "SELECT s.key, s.session_id FROM sources f JOIN sessions s ON s.source = f.id WHERE f.path=?", (path,)
+            )
+        )
+
+    def session_state(self, session: int) -> tuple[int, int | None, int, bool]:
+        """(nodes, leaf, visible messages, whether the path has the order of the file) as last written."""
+        row = self.connection.execute(
+            "SELECT nodes, leaf, messages, ordered FROM sessions WHERE key=?", (session,)
+        ).fetchone()
+        assert row is not None
+        return int(row[0]), row[1], int(row[2]), bool(row[3])
+
+    def tree_columns(self, session: int) -> list[tuple[bytes, bytes, dict[int, int | None], list[Any]]]:
+        """(ids, kinds, links, marks) of all of a session's nodes, in order."""
+        return tree_columns(self.connection, session)
+
+    def has_ids(self, session: int, ids: set[bytes], *, below: int) -> bool:
+        """Whether any of these ids stands in the session's tree before node `below`."""
+        for first, packed in self.connection.execute("SELECT first_node, ids FROM trees WHERE session=?", (session,)):
+            packed = packed[: max(0, below - first) * 8]
+            if len(ids) > 16:
+                if not ids.isdisjoint(packed[at : at + 8] for at in range(0, len(packed), 8)):
+                    return True
+            elif any(find_id(packed, id_) is not None for id_ in ids):
+                return True
+        return False
+
+    def forget_session(self, session: int) -> None:
+        """Removes the row of a session that has got another key."""
+        self.connection.execute("DELETE FROM sessions WHERE key=?", (session,))
+
+    def put_session(self, key: int, session_id: str, **columns: object) -> None:
+        """Writes the row of a session. Columns as in the table."""
+        names = ["key", "session_id", *columns, "revision"]
+        updates = ", ".join(f"{name}=excluded.{name}" for name in names[1:])
+        self.connection.execute(
+            f"INSERT INTO sessions({', '.join(names)}) VALUES({', '.join('?' * len(names))}) "
+            f"ON CONFLICT(key) DO UPDATE SET {updates}",
+            (key, session_id, *columns.values(), self._revision),
+        )
+
+    # -- sources ----------------------------------------------------------------------------------------------------
+
+    def put_source(self, row: SourceRow, facts: bytes | None) -> int:
+        """Writes the row of a file; returns its id."""
+        values = (
+            row.path, *row.identity, row.state, row.child, row.parent_path, row.tombstoned, row.stamp,
+            row.session_id, row.session, row.last_time, row.damaged, row.indexed_at, facts, self._revision,
+        )  # fmt: skip
+        names = (
+            "path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent_path, tombstoned, stamp, "
+            "session_id, session, last_time, damaged, indexed_at, facts, revision"
+        )
+        updates = ", ".join(f"{name}=excluded.{name}" for name in names.split(", ")[1:])
+        found = self.connection.execute(
+            f"INSERT INTO sources({names}) VALUES({', '.join('?' * len(values))}) "
+            f"ON CONFLICT(path) DO UPDATE SET {updates} RETURNING id",
+            values,
+        ).fetchone()
+        assert found is not None
+        return int(found[0])
+
+    def sources_of(self, session_id: str) -> list[tuple[int, bytes, int | None, int | None, int]]:
+        """(id, path, session key or None, last_time, size) of the readable files that carry a session id."""
+        return list(
+            self.connection.execute(
+                "SELECT id, path, session, last_time, size FROM sources WHERE session_id=? AND state=?",
+                (session_id, SESSION),
+            )
+        )
+
+    def demote(self, source: int) -> None:
+        """This file no longer counts for its session (another one does)."""
+        self.connection.execute("UPDATE sources SET session=NULL, revision=? WHERE id=?", (self._revision, source))
+
+    def mark_changed(self, source: int) -> None:
+        """Makes the next comparison see this file as changed, so that it is read whatever happens to this run."""
+        self.connection.execute(
+            "UPDATE sources SET mtime_ns=-1, facts=NULL, revision=? WHERE id=?", (self._revision, source)
+        )
+
+    def forget_source(self, source: int) -> None:
+        """The file is gone: its row only says so from now on."""
+        self.connection.execute(
+            "UPDATE sources SET state=?, session=NULL, session_id=NULL, facts=NULL, damaged=0, revision=? WHERE id=?",
+            (GONE, self._revision, source),
+        )
+
+    def tombstone(self, session: int) -> None:
+        """The session's file is gone: its metadata stays, its text does not."""
+        self.clear(session)
+        self.connection.execute(
+            "UPDATE sessions SET source=NULL, nodes=0, leaf=NULL, path=NULL, revision=? WHERE key=?",
+            (self._revision, session),
+        )
+        self._set_meta("purge", 1)
+
+    # -- upkeep -----------------------------------------------------------------------------------------------------
+
+    def wants_purge(self) -> bool:
+        """Whether tokens of deleted sessions may still lie in segments that no longer show them."""
+        return bool(self._meta("purge"))
+
+    def merge_all(self, pages: int) -> None:
+        """Begins to merge all segments into one."""
+        self.connection.execute("INSERT INTO search(search, rank) VALUES('merge', ?)", (-pages,))
+
+    def merge_step(self, pages: int) -> bool:
+        """One bounded step of a merge that has begun; True when nothing is left to merge."""
+        before = self.connection.total_changes()
+        self.connection.execute("INSERT INTO search(search, rank) VALUES('merge', ?)", (pages,))
+        return self.connection.total_changes() - before < 2
+
+    def purged(self) -> None:
+        self._set_meta("purge", 0)
+
+    def _forget_tokens(self, rows: Sequence[int]) -> None:
+        self.connection.executemany("DELETE FROM search WHERE rowid=?", [(row,) for row in rows])
+
+    def _meta(self, name: str) -> object:
+        row = self.connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
+        return None if row is None else row[0]
+
+    def _set_meta(self, name: str, value: int) -> None:
+        self.connection.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (name, value))
+
+
+def tree_columns(
+    connection: apsw.Connection, session: int
+) -> list[tuple[bytes, bytes, dict[int, int | None], list[Any]]]:
+    """(ids, kinds, links, marks) of all of a session's nodes, in order."""
+    rows = connection.execute("SELECT ids, kinds, links FROM trees WHERE session=? ORDER BY first_node", (session,))
+    return [(ids, kinds, *msgspec.msgpack.decode(links, strict=False)) for ids, kinds, links in rows]
+
+
+def find_id(packed: bytes, id_: bytes) -> int | None:
+    """Place of the last occurrence of an 8-byte id among packed ids."""
+    at = packed.rfind(id_)
+    while at >= 0 and at % 8:
+        at = packed.rfind(id_, 0, at + 7)
+    return at // 8 if at >= 0 else None
+
+
+def _joined(one: bytes, two: bytes) -> bytes:
+    links, marks = msgspec.msgpack.decode(one)
+    more_links, more_marks = msgspec.msgpack.decode(two)
+    links.update(more_links)
+    return msgspec.msgpack.encode([links, marks + more_marks])

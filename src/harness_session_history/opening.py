@@ -1,0 +1,215 @@
+"""The open operation: one cited entry with its neighbours on the branch, verified and within a budget of characters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from .archive.branch import Tree
+from .archive.entries import entry_hash
+from .archive.hydration import Hydrated
+from .errors import CitationUnavailable, EntryNotVisible
+from .evidence import Evidence, Located
+from .index.records import SessionRow, row_id, session_range
+from .index.writer import find_id, tree_columns
+from .request import ROLES, OpenRequest
+from .response import iso
+from .sessions import TEXT_ROLES
+from .views import Views
+
+
+class Neighbourhood:
+    """The entries before and after a target, nearest first, and how many there are on each side."""
+
+    def __init__(self, before: Sequence[int], after: Sequence[int], count_before: int, count_after: int) -> None:
+        self.before, self.after = before, after
+        self.count_before, self.count_after = count_before, count_after
+
+
+def open_entry(connection: apsw.Connection, views: Views, request: OpenRequest) -> dict[str, Any]:
+    """The part of an open answer that comes from the snapshot and the cited bytes.
+
+    Raises SessionNotFound, EntryNotVisible, CitationUnavailable.
+    """
+    session = views.session(request)
+    if session.source is None:
+        raise CitationUnavailable(
+            "the session's file is gone; only its metadata is left", hint="search without it, or restore the file"
+        )
+    evidence = Evidence(connection, views.catalog)
+    target, around = _find(connection, evidence, session, request)
+    located = evidence.locate_many([target, *around.before, *around.after])
+    by_row = dict(zip((one.row for one in located), evidence.hydrate(located), strict=True))
+    if by_row.get(target) is None:
+        raise CitationUnavailable(
+            "the cited bytes no longer say what was indexed", hint="search again with refresh=True and cite anew"
+        )
+    window = _Window(request.max_chars)
+    window.target(by_row[target])
+    window.fill([by_row.get(row) for row in around.before], [by_row.get(row) for row in around.after])
+    shown_before, shown_after = window.before[::-1], window.after
+    rows = list(around.before[: len(shown_before)][::-1]) + [target] + list(around.after[: len(shown_after)])
+    entries = [*shown_before, by_row[target], *shown_after]
+    spans = {one.row: one for one in located}
+    messages = [
+        _message(entry, session, text, cut, spans[row], evidence)
+        for row, entry, (text, cut) in zip(
+            rows,
+            [entry for entry in entries if entry is not None],
+            [(entry.view, False) for entry in shown_before]
+            + [(window.text, window.text_cut)]
+            + [(entry.view, False) for entry in shown_after],
+            strict=True,
+        )
+    ]
+    cut_before, cut_after = len(shown_before) < len(around.before), len(shown_after) < len(around.after)
+    return {
+        "session": views.view(session),
+        "sessionId": session.session_id,
+        "entryId": request.entry_id,
+        "messages": messages,
+        "truncated": window.text_cut or cut_before or cut_after,
+        "truncatedBefore": cut_before,
+        "truncatedAfter": cut_after,
+        "moreBefore": around.count_before - len(shown_before),
+        "moreAfter": around.count_after - len(shown_after),
+        "citation": {"sessionId": session.session_id, "entryId": request.entry_id},
+    }
+
+
+class _Window:
+    """Spends the budget: the target first, then neighbours by distance, the earlier before the later, each whole."""
+
+    def __init__(self, budget: int) -> None:
+        self.left = budget
+        self.text, self.text_cut = "", False
+        self.before: list[Hydrated] = []
+        self.after: list[Hydrated] = []
+
+    def target(self, entry: Hydrated | None) -> None:
+        assert entry is not None
+        self.text, self.text_cut = cut(entry.view, self.left)
+        self.left -= len(self.text)
+
+    def fill(self, before: list[Hydrated | None], after: list[Hydrated | None]) -> None:
+        sides = [(before, self.before), (after, self.after)]
+        for distance in range(max(len(before), len(after))):
+            for side, taken in sides:
+                # A side that has ended stays ended: what was taken is shorter than the distance.
+                if distance >= len(side) or len(taken) < distance:
+                    continue
+                entry = side[distance]
+                if entry is not None and len(entry.view) <= self.left:
+                    taken.append(entry)
+                    self.left -= len(entry.view)
+
+
+def cut(text: str, limit: int) -> tuple[str, bool]:
+    """The text, cut between grapheme clusters with ``…`` inside the limit (code points) if it is longer."""
+    if len(text) <= limit:
+        return text, False
+    from apsw import unicode
+
+    end = limit - 1
+    start = max(0, end - 64)
+    safe = start
+    while safe < end:
+        following = unicode.grapheme_next_break(text, safe)
+        if following > end:
+            break
+        safe = following
+    return text[: safe if safe > start else end] + "…", True
+
+
+def _message(
+    entry: Hydrated, session: SessionRow, text: str, text_cut: bool, located: Located, evidence: Evidence
+) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "entryId": entry.entry_id,
+        "role": ROLES[entry.role],
+        "text": text,
+        "textTruncated": text_cut,
+        "createdAt": iso(located.time),
+        "citation": {"sessionId": session.session_id, "entryId": entry.entry_id},
+    }
+    if entry.tools:
+        statuses = evidence.statuses(located, [tool.call_id for tool in entry.tools])
+        shown["tools"] = [
+            {"name": tool.name, "status": statuses.get(tool.call_id, "unanswered")} for tool in entry.tools
+        ]
+    return shown
+
+
+def _find(
+    connection: apsw.Connection, evidence: Evidence, session: SessionRow, request: OpenRequest
+) -> tuple[int, Neighbourhood]:
+    if request.branch == "visible" and session.ordered:
+        return _find_in_order(connection, evidence, session, request)
+    return _find_in_tree(connection, session, request)
+
+
+def _not_visible(request: OpenRequest) -> EntryNotVisible:
+    return EntryNotVisible(
+        "no such entry is visible in this session",
+        hint='branch="any" also opens entries of abandoned branches' if request.branch == "visible" else "",
+    )
+
+
+def _find_in_order(
+    connection: apsw.Connection, evidence: Evidence, session: SessionRow, request: OpenRequest
+) -> tuple[int, Neighbourhood]:
+    """Where the branch has the order of the file (nearly always), neighbours are neighbouring rows: no tree is built."""
+    wanted = entry_hash(request.entry_id).to_bytes(8, "little", signed=True)
+    node, before, after, role = None, 0, 0, 0
+    for first, ids, kinds in connection.execute(
+        "SELECT first_node, ids, kinds FROM trees WHERE session=? ORDER BY first_node", (session.key,)
+    ):
+        at = find_id(ids, wanted)
+        if at is not None:
+            if kinds[at] not in TEXT_ROLES:
+                raise _not_visible(request)
+            node, role = first + at, TEXT_ROLES[kinds[at]]
+            before += sum(kinds.count(kind, 0, at) for kind in TEXT_ROLES)
+            after = sum(kinds.count(kind, at + 1) for kind in TEXT_ROLES)
+        else:
+            count = sum(kinds.count(kind) for kind in TEXT_ROLES)
+            before, after = (before + count, after) if node is None else (before, after + count)
+    if node is None:
+        raise _not_visible(request)
+    target = row_id(session.key, node, role)
+    if evidence.hidden(target):
+        raise _not_visible(request)
+    low, high = session_range(session.key)
+    sides = []
+    for condition, order, limit in (("id < ? AND id >= ?", "DESC", request.before), ("id > ? AND id <= ?", "", request.after)):
+        rows = connection.execute(
+            f"SELECT id FROM entries WHERE {condition} AND chars > 0 AND id NOT IN (SELECT id FROM hidden) "
+            f"ORDER BY id {order} LIMIT ?",
+            (target, low if order else high, limit),
+        )
+        sides.append([int(row) for (row,) in rows])
+    (hidden_before,) = connection.execute("SELECT count(*) FROM hidden WHERE id BETWEEN ? AND ?", (low, target)).get,
+    (hidden_after,) = connection.execute("SELECT count(*) FROM hidden WHERE id BETWEEN ? AND ?", (target, high)).get,
+    return target, Neighbourhood(sides[0], sides[1], before - hidden_before, after - hidden_after)
+
+
+def _find_in_tree(connection: apsw.Connection, session: SessionRow, request: OpenRequest) -> tuple[int, Neighbourhood]:
+    columns = tree_columns(connection, session.key)
+    tree = Tree(columns)
+    kinds = b"".join(column[1] for column in columns)
+    node = tree.find(entry_hash(request.entry_id))
+    if node is None or kinds[node] not in TEXT_ROLES:
+        raise _not_visible(request)
+    if tree.visible[node]:
+        line = tree.path(tree.leaf) if tree.leaf is not None else []
+    elif request.branch == "any":
+        line = tree.line_through(node)
+    else:
+        raise _not_visible(request)
+    rows = [row_id(session.key, one, TEXT_ROLES[kinds[one]]) for one in line if kinds[one] in TEXT_ROLES]
+    target = row_id(session.key, node, TEXT_ROLES[kinds[node]])
+    at = rows.index(target)
+    before, after = rows[max(0, at - request.before) : at][::-1], rows[at + 1 : at + 1 + request.after]
+    return target, Neighbourhood(before, after, at, len(rows) - at - 1)

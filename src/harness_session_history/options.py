@@ -1,0 +1,128 @@
+"""The options of the shell, generated from the table of arguments."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from .errors import InvalidRequest
+from .request import ARGUMENTS, Argument
+
+_POSITIONAL = {"search": ("query",), "list": (), "open": ("session_id", "entry_id")}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses as everything else here does: with `InvalidRequest`."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InvalidRequest(message, hint=f"See `{self.prog} --help`; what begins with a hyphen goes after `--`.")
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> NoReturn:
+        from importlib.metadata import version
+
+        print(version("harness-session-history"))
+        raise SystemExit(0)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="session-history", description="Search and re-read past sessions.", allow_abbrev=False)
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
+    _add_settings(parser, first=True)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, words: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=words, description=words, allow_abbrev=False)
+        _add_settings(made, first=False)
+        return made
+
+    _add_operation(command("search", "Find entries that hold every word of QUERY."), "search")
+    _add_operation(command("list", "List sessions, latest activity first."), "list")
+    _add_operation(command("open", "Show one entry of a session with its neighbours."), "open")
+    refresh = command("refresh", "Bring the index up to date with the transcripts.")
+    refresh.add_argument("--session-id", metavar="ID", help="only this session")
+    maintain = command("maintain", "Do the background maintenance here and now.")
+    maintain.add_argument("--watch", action="store_true", help="go on as transcripts change")
+    doctor = command("doctor", "Say what state roots and index are in, and what to do.")
+    doctor.add_argument("--session", metavar="ID", help="why is this session not found?")
+    doctor.add_argument("--entry", metavar="ID", help="why is this entry of it not found?")
+    command("tools", "Print the tools for recalling one's own conversation, as JSON.")
+    return parser
+
+
+def _add_settings(parser: argparse.ArgumentParser, *, first: bool) -> None:
+    """The options that go before or after the command. Only before it do they have a default, lest the second parser
+    undo what the first one read; roots before and after the command add up."""
+    kept: Any = None if first else argparse.SUPPRESS
+    off: Any = False if first else argparse.SUPPRESS
+    group = parser.add_argument_group("settings")
+    group.add_argument(
+        "--root",
+        dest="first_roots" if first else "root",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a folder of sessions (repeatable)",
+    )
+    group.add_argument("--index", default=kept, metavar="FILE", help="the index file")
+    group.add_argument("--current", default=kept, metavar="ID", help="the calling session, which is left out")
+    group.add_argument("--registry", default=kept, metavar="FILE", help="JSON Lines that know more of sessions")
+    group.add_argument("--no-maintenance", default=off, action="store_true", help="start nothing in the background")
+    group.add_argument("--json", default=off, action="store_true", help="one JSON document, also on a terminal")
+
+
+def _add_operation(parser: argparse.ArgumentParser, operation: str) -> None:
+    for argument in ARGUMENTS.values():
+        if operation not in argument.operations or argument.name == "operation":
+            continue
+        if argument.name in _POSITIONAL[operation]:
+            many: Any = {"nargs": "+"} if argument.name == "query" else {}
+            metavar = argument.name.removesuffix("_id").upper()
+            parser.add_argument(argument.name, metavar=metavar, help=argument.bound, **many)
+        elif argument.type == "boolean":
+            parser.add_argument(argument.option, action="store_true", default=argparse.SUPPRESS, help=argument.meaning)
+        else:
+            parser.add_argument(
+                argument.option,
+                default=argparse.SUPPRESS,
+                metavar=_metavar(argument),
+                help=_help(argument),
+                **_reader(argument),
+            )
+
+
+def _metavar(argument: Argument) -> str:
+    if argument.type == "choice":
+        return "{" + ",".join(argument.choices) + "}"
+    if argument.type == "roles":
+        return ",".join(argument.choices)
+    return {"integer": "N", "time": "TIME"}.get(argument.type, "ID" if argument.name.endswith("_id") else "DIR")
+
+
+def _help(argument: Argument) -> str:
+    default = ",".join(argument.default) if isinstance(argument.default, tuple) else argument.default
+    known = "" if argument.type in ("choice", "roles", "string") else f"; {argument.bound}"
+    return argument.meaning + known + ("" if default is None else f" (default: {default})")
+
+
+def _reader(argument: Argument) -> dict[str, Any]:
+    if argument.type == "roles":
+        return {"type": lambda words: words.split(","), "action": "extend"}
+    return {"type": _integer} if argument.type == "integer" else {}
+
+
+def _integer(word: str) -> int | str:
+    """The number, or the word itself, which the request then refuses in its own words."""
+    digits = word.removeprefix("-")
+    return int(word) if digits.isascii() and digits.isdigit() and len(digits) < 20 else word
+
+
+def arguments_of(options: argparse.Namespace) -> dict[str, Any] | None:
+    """What was given for search, list or open; None for another command."""
+    if options.command not in _POSITIONAL:
+        return None
+    given = {name: value for name, value in vars(options).items() if name in ARGUMENTS}
+    if "query" in given:
+        given["query"] = " ".join(options.query)
+    return {"operation": options.command, **given}

@@ -1,0 +1,370 @@
+"""Brings the index up to date with the files: finds what differs, reads it, writes it session by session.
+
+One of the places where archive and index meet. It holds the writer's lock while it writes, works within a budget, and
+leaves a state from which the next run goes on: every session is in the snapshot as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+import apsw
+import msgspec
+
+from .archive.sources import SourceFile, Walk
+from .archive.entries import Facts, FileIdentity
+from .index.catalog import Catalog
+from .index.freshness import Difference, compare
+from .index.records import SourceRow
+from .index.schema import FOREIGN, SESSION, UNREADABLE, IndexFile
+from .index.writer import Writer
+from .reading import Begin, End, Failed, Frame, Part, Task, read
+from .sessions import SessionWriter
+
+log = logging.getLogger("harness_session_history")
+
+Progress = Callable[[int, int, int, int], None]
+
+#: What is collected before it is written in one transaction, and how much one session may take of memory.
+BATCH_CHARACTERS = 2_000_000
+BATCH_ENTRIES = 10_000
+BATCH_SECONDS = 0.5
+#: How often a file that is replaced while it is read is tried again.
+ATTEMPTS = 3
+
+
+class Stopped(Exception):
+    """The budget is used up, or the caller has gone."""
+
+
+class Budget:
+    """Work until a moment of monotonic time (None: without end) that can also be ended from outside."""
+
+    def __init__(self, deadline: float | None, cancelled: Callable[[], bool] = lambda: False) -> None:
+        self.deadline, self.cancelled = deadline, cancelled
+
+    def left(self) -> float:
+        return 3600.0 if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    def over(self) -> bool:
+        return self.cancelled() or (self.deadline is not None and time.monotonic() >= self.deadline)
+
+    def check(self) -> None:
+        if self.over():
+            raise Stopped
+
+
+@dataclass
+class Outcome:
+    """What a run did. It brought everything up to date only if `settled`."""
+
+    done: int = 0
+    left: int = 0  # files not reached in time
+    unsettled: int = 0  # files that kept changing
+    unavailable: int = 0
+    waited: bool = False  # another process held the lock to the end
+
+    @property
+    def settled(self) -> bool:
+        return not (self.left or self.unsettled or self.unavailable or self.waited)
+
+    def counts(self) -> dict[str, int]:
+        return {"done": self.done, "left": self.left, "unsettled": self.unsettled, "unavailable": self.unavailable}
+
+
+@dataclass
+class Item:
+    """One file that has to be read."""
+
+    file: SourceFile
+    row: SourceRow | None
+    key: int = 0  # a free session key, in case it is needed
+    attempts: int = 0
+    begin: Begin | None = None
+    parts: list[Part] = field(default_factory=list)
+    end: End | None = None
+
+    @property
+    def bytes(self) -> int:
+        size = self.file.identity.size
+        if self.row is not None and self.row.state == SESSION and size > self.row.identity[2]:
+            return size - self.row.identity[2]
+        return size
+
+
+class Refresh:
+    """One run over one index."""
+
+    def __init__(
+        self,
+        index: IndexFile,
+        connection: apsw.Connection,
+        catalog: Catalog,
+        walk: Callable[[], Walk],
+        budget: Budget,
+        progress: Progress | None = None,
+    ) -> None:
+        self.index, self.connection, self.catalog = index, connection, catalog
+        self.walk, self.budget, self.progress = walk, budget, progress
+        self.writer = Writer(connection)
+        self.sessions = SessionWriter(self.writer)
+        self.outcome = Outcome()
+        self.wrote = False
+        self._queue: deque[Item] = deque()
+        self._batch: list[Item] = []
+        self._batch_characters = self._batch_entries = 0
+        self._batch_began = 0.0
+        self._files = self._bytes = self._bytes_done = 0
+
+    def run(self, session_id: str | None = None) -> None:
+        """Brings the selected files up to date as they are now. Raises Stopped only if the caller has gone."""
+        self.catalog.update(self.connection)
+        self.seen = self.walk()
+        difference = self._compared(session_id)
+        if not difference.pending and not difference.unreadable:
+            self.outcome.unavailable = difference.unavailable
+            return
+        lock = self.index.lock()
+        began = time.monotonic()
+        with lock.held(self.budget.left(), self.budget.cancelled) as held:
+            if not held:
+                self.outcome.waited, self.outcome.left = True, difference.pending
+                self._raise_if_cancelled()
+                return
+            if self.catalog.update(self.connection) or time.monotonic() - began > 0.5:
+                self.seen = self.walk()
+                difference = self._compared(session_id)
+            self.outcome.unavailable = difference.unavailable - len(difference.unreadable)
+            self.wrote = True
+            self.connection.set_progress_handler(self.budget.over, 2000)
+            try:
+                self._drop(difference.gone)
+                self._plan(difference)
+                self._requeue()
+                self._work()
+            except (Stopped, apsw.InterruptError):
+                self.outcome.left = len(self._queue) + len(self._batch)
+            finally:
+                self.connection.set_progress_handler(None)
+                self.writer.rollback()
+        self._raise_if_cancelled()
+
+    def _compared(self, session_id: str | None) -> Difference:
+        if session_id is not None:
+            own = compare(self.seen, self.catalog, session_id)
+            if own.counts()["selected"]:
+                return own
+        return compare(self.seen, self.catalog)
+
+    def _raise_if_cancelled(self) -> None:
+        if self.budget.cancelled():
+            raise Stopped
+
+    # -- planning ---------------------------------------------------------------------------------------------------
+
+    def _drop(self, gone: Sequence[SourceRow]) -> None:
+        if not gone:
+            return
+        self.writer.begin()
+        for row in gone:
+            self.writer.forget_source(row.id)
+        for row in gone:
+            if row.session is not None and row.session_id is not None:
+                self.sessions.elect(row.session_id, row.session)
+        self.writer.commit()
+
+    def _plan(self, difference: Difference) -> None:
+        items = [Item(file, self.catalog.sources.get(file.path)) for file in difference.new]
+        items += [Item(file, row) for file, row in difference.changed]
+        items += [Item(file, row) for file, row in difference.unreadable]
+        items.sort(key=lambda item: item.file.stamp)
+        for item, key in zip(items, self.writer.plan_keys([item.file.stamp for item in items]), strict=True):
+            item.key = key
+        items.sort(key=lambda item: max(item.file.stamp, item.file.identity.mtime_ns // 1_000_000), reverse=True)
+        self._queue.extend(items)
+        self._files = len(items)
+        self._bytes = sum(item.bytes for item in items)
+
+    # -- reading ----------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while self._queue:
+            self.budget.check()
+            item = self._queue[0]
+            self._take(item, read(self._task(item)))
+            self._queue.popleft()
+            if self._batch and (
+                self._batch_characters > BATCH_CHARACTERS
+                or self._batch_entries > BATCH_ENTRIES
+                or time.monotonic() - self._batch_began > BATCH_SECONDS
+            ):
+                self._flush()
+            self._report(item)
+            if not self._queue:
+                self._flush()
+
+    def _task(self, item: Item) -> Task:
+        row = item.row
+        if row is None or row.state != SESSION or row.session is None:
+            return Task(item.file.path)
+        found = self.connection.execute("SELECT facts FROM sources WHERE id=?", (row.id,)).fetchone()
+        if found is None or found[0] is None:
+            return Task(item.file.path)
+        return Task(item.file.path, msgspec.msgpack.decode(found[0], type=Facts), FileIdentity(*row.identity))
+
+    def _take(self, item: Item, frames: Iterator[Frame]) -> None:
+        """Collects one file's frames for the batch; a large file goes into a transaction of its own as it is read."""
+        item.begin, item.parts, item.end = None, [], None
+        characters = entries = 0
+        for frame in frames:
+            self.budget.check()
+            if isinstance(frame, Begin):
+                item.begin = frame
+            elif isinstance(frame, Part):
+                item.parts.append(frame)
+                characters += frame.characters
+                entries += len(frame.entries)
+                if characters > BATCH_CHARACTERS or entries > BATCH_ENTRIES:
+                    self._flush()
+                    self._stream(item, frames)
+                    return
+            elif isinstance(frame, End):
+                item.end = frame
+                if self._settled(item):
+                    if not self._batch:
+                        self._batch_began = time.monotonic()
+                    self._batch.append(item)
+                    self._batch_characters += characters
+                    self._batch_entries += entries
+            else:
+                self._note_failure(item, frame)
+
+    def _stream(self, item: Item, frames: Iterator[Frame]) -> None:
+        """Writes a large file as it is read, in one transaction that is given up if the file does not hold still."""
+        assert item.begin is not None
+        parts, item.parts = item.parts, []
+        self.writer.begin()
+        store = self.sessions.extension(item.row) if item.begin.resumed and item.row else self.sessions.fresh(item.key)
+        for frame in chain(parts, frames):
+            self.budget.check()
+            if isinstance(frame, Part):
+                store.add(frame.entries, frame.tree)
+            elif isinstance(frame, End):
+                item.end = frame
+                if not self._settled(item):
+                    self.writer.rollback()
+                    return
+                if store.finish(self._source_row(item), frame.facts):
+                    self.writer.commit()
+                    self.outcome.done += 1
+                else:
+                    # Another file counts for this session: only this file's row is written.
+                    self.writer.rollback()
+                    self.writer.begin()
+                    self.sessions.note_duplicate(self._source_row(item), frame.facts)
+                    self.writer.commit()
+                    self.outcome.done += 1
+                self._requeue()
+            elif isinstance(frame, Failed):
+                self.writer.rollback()
+                self._note_failure(item, frame)
+
+    def _flush(self) -> None:
+        """Writes the batch in one transaction, in ascending order of rows (a step down would cut an FTS5 segment)."""
+        if not self._batch:
+            return
+        self.writer.begin()
+        for item in sorted(self._batch, key=self._order):
+            assert item.begin is not None and item.end is not None
+            facts, row = item.end.facts, self._source_row(item)
+            if item.begin.resumed and item.row is not None:
+                store = self.sessions.extension(item.row)
+            elif self.sessions.counts(row, facts):
+                store = self.sessions.replacement(facts.session_id, item.key)
+            else:
+                self.sessions.note_duplicate(row, facts)
+                continue
+            for part in item.parts:
+                store.add(part.entries, part.tree)
+            store.finish(row, facts)
+        self.writer.commit()
+        self.outcome.done += len(self._batch)
+        self._batch.clear()
+        self._batch_characters = self._batch_entries = 0
+        self._requeue()
+
+    def _order(self, item: Item) -> int:
+        assert item.end is not None
+        return self.writer.key_of(item.end.facts.session_id) or item.key
+
+    def _source_row(self, item: Item) -> SourceRow:
+        assert item.end is not None
+        facts = item.end.facts
+        return SourceRow(
+            0, item.file.path, tuple(item.end.identity), SESSION, item.file.child, item.file.parent_path,
+            item.file.tombstoned, item.file.stamp, facts.session_id, None,
+            facts.last_time if facts.last_time is not None else facts.started,
+            facts.damaged + facts.torn_tail, int(time.time() * 1000),
+        )  # fmt: skip
+
+    def _settled(self, item: Item) -> bool:
+        """Whether the file that was read is still the file of that name; else it is read again, a few times."""
+        assert item.end is not None
+        try:
+            now = FileIdentity.of(os.stat(os.fsdecode(item.file.path)))
+        except OSError:
+            return True  # it went away after it was read: the next comparison says so
+        read_as = item.end.identity
+        same_file = (now.dev, now.ino) == (read_as.dev, read_as.ino)
+        if same_file and (now.size > read_as.size or now == read_as):
+            return True
+        self._again(item)
+        return False
+
+    def _again(self, item: Item) -> None:
+        item.attempts += 1
+        if item.attempts >= ATTEMPTS:
+            self.outcome.unsettled += 1
+            return
+        time.sleep(0.01 * item.attempts)
+        self._queue.append(replace(item, begin=None, parts=[], end=None))
+
+    def _note_failure(self, item: Item, failure: Failed) -> None:
+        if failure.identity is None:
+            return  # gone since the walk: the next comparison says so
+        state = FOREIGN if failure.foreign else UNREADABLE
+        if state == UNREADABLE or (item.file.named_id is not None and failure.identity.size):
+            self.outcome.unavailable += 1
+        self.writer.begin()
+        if item.row is not None and item.row.session is not None and item.row.session_id is not None:
+            self.writer.forget_source(item.row.id)
+            self.sessions.elect(item.row.session_id, item.row.session)
+        self.writer.put_source(
+            SourceRow(
+                0, item.file.path, tuple(failure.identity), state, item.file.child, item.file.parent_path,
+                item.file.tombstoned, item.file.stamp, None, None, None, 0, int(time.time() * 1000),
+            ),  # fmt: skip
+            None,
+        )
+        self.writer.commit()
+        self._requeue()
+
+    def _requeue(self) -> None:
+        """Queues files that have to be read because another file of their session has left or lost its place."""
+        queued = {item.file.path for item in self._queue}
+        for path in self.sessions.take_asked():
+            file = self.seen.files.get(path)
+            if file is not None and path not in queued:
+                self._queue.append(Item(file, None, key=self.writer.plan_keys([file.stamp])[0]))
+
+    def _report(self, item: Item) -> None:
+        self._bytes_done += item.bytes
+        if self.progress is not None:
+            done = self._files - len(self._queue)
+            self.progress(max(0, done), self._files, self._bytes_done, self._bytes)

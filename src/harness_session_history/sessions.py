@@ -1,0 +1,173 @@
+"""Writes one session into the index: which of its files counts, which of its entries are on the visible branch.
+
+One of the places where archive and index meet: the tree's rules come from the archive, the rows are the index's.
+Everything runs inside a transaction of the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from .archive.branch import Tree
+from .archive.entries import Facts
+from .index.records import IndexedEntry, SourceRow, TreePart, row_id
+from .index.writer import Writer
+
+Columns = tuple[bytes, bytes, dict[int, int | None], list[tuple[int, str, int | None]]]
+
+#: Kind bytes of entries that have text, and the role each stands for.
+TEXT_ROLES = {3: 0, 4: 1}
+
+
+class SessionWriter:
+    """Decides and writes per session; remembers which other files have to be read because of it."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self._asked: list[bytes] = []
+
+    def take_asked(self) -> list[bytes]:
+        """Paths of files that have to be read (again), each handed out once."""
+        asked, self._asked = self._asked, []
+        return asked
+
+    def counts(self, row: SourceRow, facts: Facts) -> bool:
+        """Whether this file is the one that counts for its session: latest activity, then larger, then path."""
+        own = _rank(row.last_time, row.identity[2], row.path)
+        return all(
+            own >= _rank(last_time, size, path)
+            for _, path, _, last_time, size in self.writer.sources_of(facts.session_id)
+            if path != row.path
+        )
+
+    def note_duplicate(self, row: SourceRow, facts: Facts) -> None:
+        """Records a file of a session for which another file counts."""
+        key = self.writer.key_of(facts.session_id)
+        self.writer.put_source(row._replace(session=None), msgspec.msgpack.encode(facts))
+        self.leave_former(row.path, facts.session_id)
+        if key is None or not any(session == key for _, _, session, _, _ in self.writer.sources_of(facts.session_id)):
+            self.ask_best(facts.session_id)
+
+    def leave_former(self, path: bytes, session_id: str) -> None:
+        """A file that counted for another session before (its header was rewritten) leaves that one."""
+        for key, former in self.writer.sessions_of_path(path):
+            if former != session_id:
+                self.elect(former, key)
+
+    def elect(self, session_id: str, session: int) -> None:
+        """A session has lost its file: another file that carries it takes its place, or it becomes a tombstone."""
+        if not self.ask_best(session_id):
+            self.writer.tombstone(session)
+
+    def ask_best(self, session_id: str) -> bool:
+        """Asks for the best of a session's files to be read; False if there is none."""
+        files = self.writer.sources_of(session_id)
+        if not files:
+            return False
+        source, path, _, _, _ = max(files, key=lambda file: _rank(file[3], file[4], file[1]))
+        self.writer.mark_changed(source)
+        self._asked.append(path)
+        return True
+
+    def fresh(self, key: int) -> SessionStore:
+        """Stores a session that is read from its start, beside what the snapshot has of it until it is whole."""
+        return SessionStore(self, key)
+
+    def replacement(self, session_id: str, key: int) -> SessionStore:
+        """Stores a session that was read from its start, in the place that it has, else under `key`."""
+        known = self.writer.key_of(session_id)
+        if known is not None:
+            self.writer.clear(known)
+        return SessionStore(self, key if known is None else known)
+
+    def extension(self, row: SourceRow) -> Extension:
+        """Stores what was appended to a session's file."""
+        assert row.session is not None
+        return Extension(self, row.session)
+
+
+class SessionStore:
+    """Takes the parts of one session in order; `finish` makes the session of them."""
+
+    def __init__(self, sessions: SessionWriter, key: int) -> None:
+        self.sessions, self.writer, self.key = sessions, sessions.writer, key
+        self.parts: list[Columns] = []
+
+    def add(self, entries: Sequence[IndexedEntry], part: TreePart) -> None:
+        self.writer.add_entries(self.key, entries)
+        self.writer.add_tree(self.key, part)
+        links, marks = msgspec.msgpack.decode(part.links)
+        self.parts.append((part.ids, part.kinds, links, marks))
+
+    def finish(self, row: SourceRow, facts: Facts) -> bool:
+        """Writes the rows of the session and its file; False (nothing of it may stay) if another file counts."""
+        if not self.sessions.counts(row, facts):
+            return False
+        former = self.writer.key_of(facts.session_id)
+        if former is not None and former != self.key:
+            self.writer.clear(former)
+            self.writer.forget_session(former)
+        for source, path, session, _, _ in self.writer.sources_of(facts.session_id):
+            if session is not None and path != row.path:
+                self.writer.demote(source)
+        self._write_rows(row, facts, Tree(self.parts))
+        return True
+
+    def _write_rows(self, row: SourceRow, facts: Facts, tree: Tree) -> None:
+        visible, superseded = tree.visible, tree.superseded
+        kinds = b"".join(part[1] for part in self.parts)
+        hidden, messages = set(), 0
+        for node, kind in enumerate(kinds):
+            if kind in TEXT_ROLES and node not in superseded:
+                if visible[node]:
+                    messages += 1
+                else:
+                    hidden.add(row_id(self.key, node, TEXT_ROLES[kind]))
+        if superseded:
+            self.writer.remove_entries(self.key, sorted(superseded))
+        self.writer.set_hidden(self.key, hidden)
+        self._put(row, facts, tree.leaf, messages, tree.ordered and not superseded)
+
+    def _put(self, row: SourceRow, facts: Facts, leaf: int | None, messages: int, ordered: bool) -> None:
+        self.sessions.leave_former(row.path, facts.session_id)
+        source = self.writer.put_source(row._replace(session=self.key), msgspec.msgpack.encode(facts))
+        self.writer.put_session(
+            self.key, facts.session_id, source=source, cwd=facts.cwd, name=facts.name, parent=facts.parent_session,
+            child=row.child, parent_path=row.parent_path, path=row.path, tombstoned=row.tombstoned,
+            started=facts.started, first_time=facts.first_time, last_time=facts.last_time, messages=messages,
+            nodes=facts.nodes, leaf=leaf, ordered=ordered,
+        )  # fmt: skip
+
+
+class Extension(SessionStore):
+    """What was appended to a session. Where the new entries only go on from the leaf, nothing older is looked at."""
+
+    def __init__(self, sessions: SessionWriter, key: int) -> None:
+        super().__init__(sessions, key)
+        self.before = self.writer.session_state(key)
+
+    def finish(self, row: SourceRow, facts: Facts) -> bool:
+        nodes, leaf, messages, ordered = self.before
+        if self._goes_on(nodes, leaf):
+            added = sum(kinds.count(kind) for _, kinds, _, _ in self.parts for kind in TEXT_ROLES)
+            self._put(row, facts, facts.nodes - 1 if facts.nodes else None, messages + added, ordered)
+        else:
+            self.parts = self.writer.tree_columns(self.key)
+            self._write_rows(row, facts, Tree(self.parts))
+        return True
+
+    def _goes_on(self, nodes: int, leaf: int | None) -> bool:
+        if nodes and leaf != nodes - 1:
+            return False
+        if any(links or any(mark == "leaf" for _, mark, _ in marks) for _, _, links, marks in self.parts):
+            return False
+        ids = b"".join(part[0] for part in self.parts)
+        new = {ids[at : at + 8] for at in range(0, len(ids), 8)}
+        return len(new) * 8 == len(ids) and not self.writer.has_ids(self.key, new, below=nodes)
+
+
+def _rank(last_time: int | None, size: int, path: bytes) -> tuple[int, int, bytes]:
+    # The smaller path wins a tie: invert the bytes so that a plain comparison says so.
+    return (-1 << 62 if last_time is None else last_time, size, bytes(255 - byte for byte in path) + b"\xff")

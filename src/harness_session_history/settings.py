@@ -1,0 +1,196 @@
+"""Where transcripts and index are, and whose conversation is asking: arguments first, then the environment.
+
+Everything is read when `Settings.resolve` is called and nothing is kept in the module (contract: settings).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from .errors import InvalidRequest
+
+logger = logging.getLogger("harness_session_history")
+
+PathArgument = str | os.PathLike[str]
+"""What names a file or a folder: ``~`` is expanded, a relative one is meant from the working folder."""
+
+_MAX_SESSION_ID = 128
+
+
+class Root(NamedTuple):
+    """One folder under which session files lie."""
+
+    path: str
+    """Absolute, without ``~``."""
+    explicit: bool
+    """Named by an argument or the environment: then the files of the folder's owner count too."""
+    required: bool
+    """Whether an answer is incomplete where this folder is missing; a default place may well not exist."""
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """The settings of one `SessionHistory`."""
+
+    roots: tuple[Root, ...]
+    index: str
+    """Path of the index file."""
+    current_session: str | None
+    """Id of the session that is asking; None if that cannot be told. It is never guessed."""
+    registry: str | None
+    """Path of the registry file, if a host keeps one."""
+    maintenance: bool
+    """Whether a call that found work may have it done in the background."""
+
+    @classmethod
+    def resolve(
+        cls,
+        *,
+        roots: PathArgument | list[PathArgument] | tuple[PathArgument, ...] | None = None,
+        index: PathArgument | None = None,
+        current_session_id: str | None = None,
+        registry: PathArgument | None = None,
+        maintenance: bool = True,
+        environ: Mapping[str, str] = os.environ,
+    ) -> Settings:
+        """The settings for these arguments; what is None comes from `environ`.
+
+        Raises `InvalidRequest`, which names the argument or variable, for a wrong type or value.
+        """
+        if not isinstance(maintenance, bool):
+            raise InvalidRequest(f"maintenance must be True or False, not {type(maintenance).__name__}")
+        if roots is not None:
+            chosen = _argument_roots(roots, environ)
+        else:
+            chosen = _environment_roots(environ) or _pi_roots(environ)
+        named_index = _path("index", index, environ) or _variable("SESSION_HISTORY_INDEX", environ)
+        return cls(
+            roots=chosen,
+            index=named_index or _default_index(chosen),
+            current_session=_current(current_session_id, environ),
+            registry=_path("registry", registry, environ) or _variable("SESSION_HISTORY_REGISTRY", environ),
+            maintenance=_maintenance(environ) and maintenance,
+        )
+
+
+def _argument_roots(roots: object, environ: Mapping[str, str]) -> tuple[Root, ...]:
+    given = roots if isinstance(roots, (list, tuple)) else [roots]
+    if not given:
+        raise InvalidRequest("roots must name at least one folder", hint="Leave roots out for Pi's own places.")
+    paths = (_path("roots", path, environ) for path in given)
+    return _unique(Root(path, True, True) for path in paths if path is not None)
+
+
+def _environment_roots(environ: Mapping[str, str]) -> tuple[Root, ...]:
+    listed = environ.get("SESSION_HISTORY_ROOTS", "").split(os.pathsep)
+    paths = (_absolute("SESSION_HISTORY_ROOTS", path, environ) for path in listed if path.strip())
+    return _unique(Root(path, True, True) for path in paths)
+
+
+def _pi_roots(environ: Mapping[str, str]) -> tuple[Root, ...]:
+    """Pi's places, all of them: sessions stay where they were written when the setting is changed later."""
+    found: list[Root] = []
+    session_folder = _variable("PI_CODING_AGENT_SESSION_DIR", environ)
+    if session_folder is not None:
+        found.append(Root(session_folder, True, True))
+    named_agent = _variable("PI_CODING_AGENT_DIR", environ)
+    agent = named_agent or os.path.join(_home(environ), ".pi", "agent")
+    for settings in (os.path.join(".pi", "settings.json"), os.path.join(agent, "settings.json")):
+        configured = _session_folder_in(settings, environ)
+        if configured is not None:
+            found.append(Root(configured, False, False))
+    found.append(Root(os.path.join(agent, "sessions"), named_agent is not None, False))
+    return _unique(found)
+
+
+def _session_folder_in(settings: str, environ: Mapping[str, str]) -> str | None:
+    """``sessionDir`` in one of Pi's settings files; a file that cannot be read or understood is logged and passed over."""
+    try:
+        with open(settings, "rb") as file:
+            content = msgspec.json.decode(file.read().removeprefix(b"\xef\xbb\xbf"))
+        folder = content.get("sessionDir") if isinstance(content, dict) else None
+        if not isinstance(folder, str) or not folder.strip():
+            return None
+        return _absolute("sessionDir", folder, environ)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, RecursionError) as problem:
+        logger.warning("Pi settings file %r is passed over: %s", settings, problem)
+        return None
+
+
+def _unique(roots: Iterable[Root]) -> tuple[Root, ...]:
+    """Roots in order, each folder once, with the stronger of its claims."""
+    found: dict[str, Root] = {}
+    for root in roots:
+        key = os.path.normcase(root.path)
+        first = found.get(key, root)
+        found[key] = Root(first.path, first.explicit or root.explicit, first.required or root.required)
+    return tuple(found.values())
+
+
+def _default_index(roots: tuple[Root, ...]) -> str:
+    """One index per set of roots, in the user's cache folder."""
+    import hashlib
+
+    import platformdirs
+
+    paths = "\0".join(sorted(root.path for root in roots))
+    name = hashlib.sha256(paths.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    folder = platformdirs.user_cache_dir("harness-session-history", appauthor=False)
+    return os.path.join(folder, name, "history.sqlite3")
+
+
+def _current(argument: object, environ: Mapping[str, str]) -> str | None:
+    if argument is None:
+        argument = environ.get("SESSION_HISTORY_CURRENT", "").strip() or environ.get("PI_SESSION_ID", "")
+    elif not isinstance(argument, str):
+        raise InvalidRequest(f"current_session_id must be a string, not {type(argument).__name__}")
+    elif len(argument) > _MAX_SESSION_ID:
+        raise InvalidRequest(f"current_session_id must be at most {_MAX_SESSION_ID} characters, not {len(argument)}")
+    return str(argument).strip() or None
+
+
+def _maintenance(environ: Mapping[str, str]) -> bool:
+    said = environ.get("SESSION_HISTORY_MAINTENANCE", "").strip().lower()
+    if said not in ("", "on", "off"):
+        raise InvalidRequest("SESSION_HISTORY_MAINTENANCE must be on or off")
+    return said != "off"
+
+
+def _variable(name: str, environ: Mapping[str, str]) -> str | None:
+    """The path in an environment variable; None if it is not set or blank."""
+    value = environ.get(name, "")
+    return _absolute(name, value, environ) if value.strip() else None
+
+
+def _path(argument: str, value: object, environ: Mapping[str, str]) -> str | None:
+    """The path in an argument; None if it is None."""
+    if value is None and argument != "roots":
+        return None
+    if not isinstance(value, (str, os.PathLike)):
+        raise InvalidRequest(f"{argument} must be a path (str or PathLike), not {type(value).__name__}")
+    path = os.fsdecode(value)
+    if not path.strip():
+        raise InvalidRequest(f"{argument} must not be an empty path")
+    return _absolute(argument, path, environ)
+
+
+def _absolute(source: str, path: str, environ: Mapping[str, str]) -> str:
+    if "\0" in path:
+        raise InvalidRequest(f"{source} must not hold a NUL character")
+    if path[:1] == "~":
+        separators = (os.sep, os.altsep or os.sep)
+        path = _home(environ) + path[1:] if path[1:2] in ("", *separators) else os.path.expanduser(path)
+    try:
+        return os.path.abspath(path)
+    except OSError as problem:
+        raise InvalidRequest(f"{source} is relative, and the working folder is gone") from problem
+
+
+def _home(environ: Mapping[str, str]) -> str:
+    return environ.get("USERPROFILE" if os.name == "nt" else "HOME", "") or os.path.expanduser("~")

@@ -1,0 +1,203 @@
+"""Who may be seen and how a session is shown: scope, filters over sessions, session views. Metadata only."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .archive.names import named_id
+from .archive.paths import cwd_key
+from .archive.registry import RegistryEntry
+from .errors import SessionNotFound
+from .index.catalog import Catalog
+from .index.records import SessionRow
+from .index.search import Scope
+from .request import ListRequest, OpenRequest, Request, SearchRequest
+from .response import iso, short_id
+
+_DEPTH = 64
+
+
+class Views:
+    """The sessions of one snapshot as one caller sees them."""
+
+    def __init__(self, catalog: Catalog, registry: Mapping[str, RegistryEntry], current: str | None) -> None:
+        self.catalog, self.registry, self.current = catalog, registry, current
+
+    # -- scope --------------------------------------------------------------------------------------------------------
+
+    def session(self, request: OpenRequest) -> SessionRow:
+        """The session of a request if it is in scope, else SessionNotFound (the same whatever the reason)."""
+        key = self.catalog.key_by_id.get(request.session_id)
+        session = None if key is None else self.catalog.sessions[key]
+        if session is None or not self._allowed(session, request) or not self._of_kind(session, request.kind):
+            raise SessionNotFound(
+                "no session of this id is in scope",
+                hint="list or search for it; include_deleted and include_current widen the scope",
+            )
+        return session
+
+    def selected(self, request: ListRequest | SearchRequest) -> Iterator[SessionRow]:
+        """All sessions that a request's scope and session filters let through (not its dates)."""
+        if request.session_id is not None:
+            key = self.catalog.key_by_id.get(request.session_id)
+            sessions = [] if key is None else [self.catalog.sessions[key]]
+        else:
+            sessions = list(self.catalog.sessions.values())
+        folder = None if request.cwd is None else cwd_key(request.cwd)
+        for session in sessions:
+            if (
+                self._allowed(session, request)
+                and self._of_kind(session, request.kind)
+                and (folder is None or _below(session.cwd, folder))
+            ):
+                yield session
+
+    def scope(self, request: SearchRequest) -> Scope:
+        """The request's filters as the index understands them."""
+        allowed: frozenset[int] | None = None
+        if request.session_id is not None or request.kind != "any" or request.cwd is not None:
+            allowed = frozenset(
+                session.key for session in self.selected(request) if _overlaps(session, request.since, request.until)
+            )
+        return Scope(
+            sessions=allowed,
+            excluded=frozenset() if allowed is not None else frozenset(self._excluded(request)),
+            role=None if len(request.roles) == 2 else ("user", "assistant").index(request.roles[0]),
+            since=request.since,
+            until=request.until,
+            off_branch=request.branch == "any",
+        )
+
+    def _excluded(self, request: Request) -> Iterator[int]:
+        if not request.include_current and self.current in self.catalog.key_by_id:
+            yield self.catalog.key_by_id[self.current]
+        if not request.include_deleted:
+            yield from self.catalog.tombstoned_keys()
+            for session_id, said in self.registry.items():
+                if said.deleted_at and session_id in self.catalog.key_by_id:
+                    yield self.catalog.key_by_id[session_id]
+
+    def _allowed(self, session: SessionRow, request: Request) -> bool:
+        if self.is_current(session) and not request.include_current:
+            return False
+        return request.include_deleted or not self.is_deleted(session)
+
+    def _of_kind(self, session: SessionRow, kind: str) -> bool:
+        return kind == "any" or self.kind(session) == kind
+
+    def current_said(self, request: Request) -> str:
+        """The answer's ``currentSession``."""
+        if self.current is None:
+            return "unknown"
+        return "included" if request.include_current else "excluded"
+
+    # -- views --------------------------------------------------------------------------------------------------------
+
+    def is_current(self, session: SessionRow) -> bool:
+        return self.current is not None and session.session_id == self.current
+
+    def is_deleted(self, session: SessionRow) -> bool:
+        said = self.registry.get(session.session_id)
+        return session.deleted or bool(said and said.deleted_at)
+
+    def kind(self, session: SessionRow) -> str:
+        said = self.registry.get(session.session_id)
+        return said.kind if said and said.kind else ("child" if session.child else "root")
+
+    def parent_id(self, session: SessionRow) -> str | None:
+        """Id of the session it was started or forked from: the registry, the header (path or id), then the folder."""
+        said = self.registry.get(session.session_id)
+        if said and said.parent_session_id:
+            return said.parent_session_id
+        named = session.parent
+        if named:
+            if "/" not in named and "\\" not in named and not named.endswith(".jsonl"):
+                return named
+            path = os.fsencode(named)
+            key = self.catalog.key_by_path.get(path)
+            if key is not None:
+                return self.catalog.sessions[key].session_id
+            found = named_id(path.replace(b"\\", b"/").rsplit(b"/", 1)[-1])
+            if found is not None:
+                return found
+        if session.parent_path is not None:
+            key = self.catalog.key_by_path.get(session.parent_path)
+            if key is not None:
+                return self.catalog.sessions[key].session_id
+        return None
+
+    def name(self, session: SessionRow) -> str:
+        said = self.registry.get(session.session_id)
+        if said and said.name:
+            return said.name
+        if session.name:
+            return session.name
+        folder = (session.cwd or "").replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+        return f"{folder or 'session'}-{short_id(session.session_id)}"
+
+    def view(self, session: SessionRow) -> dict[str, Any]:
+        """The session view of an answer."""
+        lineage = [session]
+        parent_id = self.parent_id(session)
+        seen = {session.session_id}
+        above = parent_id
+        while above is not None and above not in seen and len(lineage) < _DEPTH:
+            key = self.catalog.key_by_id.get(above)
+            if key is None:
+                break
+            seen.add(above)
+            lineage.append(self.catalog.sessions[key])
+            above = self.parent_id(lineage[-1])
+        return {
+            "sessionId": session.session_id,
+            "shortId": short_id(session.session_id),
+            "name": self.name(session),
+            "kind": self.kind(session),
+            "depth": max(len(lineage) - 1, int(self.kind(session) == "child")),
+            "lineage": "/".join(self.name(one) for one in reversed(lineage)),
+            "deleted": self.is_deleted(session),
+            "current": self.is_current(session),
+            "cwd": session.cwd,
+            "createdAt": iso(session.first_time if session.first_time is not None else session.started),
+            "updatedAt": iso(session.activity),
+            "messageCount": session.messages,
+            "parentSessionId": parent_id,
+        }
+
+
+def listed(views: Views, request: ListRequest) -> tuple[list[dict[str, Any]], bool]:
+    """The session views of a list answer, latest activity first, and whether there are more."""
+    sessions = [
+        session
+        for session in views.selected(request)
+        if _within(session.activity, request.since, request.until)
+    ]
+    latest = heapq.nsmallest(request.limit, sessions, key=_latest_first)
+    return [views.view(session) for session in latest], len(sessions) > request.limit
+
+
+def _latest_first(session: SessionRow) -> tuple[int, str]:
+    return (1 << 62 if session.activity is None else -session.activity), session.session_id
+
+
+def _within(moment: int | None, since: int | None, until: int | None) -> bool:
+    if since is None and until is None:
+        return True
+    return moment is not None and (since is None or moment >= since) and (until is None or moment < until)
+
+
+def _overlaps(session: SessionRow, since: int | None, until: int | None) -> bool:
+    """Whether the session can hold an entry of these times."""
+    if since is not None and session.last_time is not None and session.last_time < since:
+        return False
+    return not (until is not None and session.first_time is not None and session.first_time >= until)
+
+
+def _below(cwd: str | None, folder: str) -> bool:
+    if cwd is None:
+        return False
+    inner = cwd_key(cwd)
+    return inner == folder or (inner.startswith(folder + "/") and folder != ".")

@@ -221,6 +221,7 @@ class SessionHistory:
         budget = Budget(deadline, cancelled)
         run = self._refresh(desk, budget, progress, session_id)
         if not run.outcome.settled:
+            self._seen = None
             counts = run.outcome.counts()
             raise RefreshIncomplete(
                 "the selected sessions could not all be brought up to date: "
@@ -252,8 +253,7 @@ class SessionHistory:
                 ) from error
             except Stopped as stopped:
                 raise Cancelled from stopped
-        if not run.wrote:
-            self._seen = _Seen(desk.catalog.revision, desk.identity, run.seen, None)
+        self._seen = None if run.wrote else _Seen(desk.catalog.revision, desk.identity, run.seen, once=True)
         return run
 
     def _healed(self, damage: _Damaged, desk: Desk, cancelled: Callable[[], bool]) -> None:
@@ -335,7 +335,7 @@ class SessionHistory:
             or seen.index != desk.identity
             or not seen.is_fresh()
         ):
-            seen = self._seen = _Seen(desk.catalog.revision, desk.identity, self._walk(cancelled), None)
+            seen = self._seen = _Seen(desk.catalog.revision, desk.identity, self._walk(cancelled))
         if seen.difference is None:
             seen.difference = compare(seen.walk, desk.catalog)
         difference = seen.difference
@@ -357,19 +357,24 @@ class SessionHistory:
 
 
 class _Seen:
-    """What a walk saw, and the snapshot that it may vouch for: the one that was read before the walk began."""
+    """What a walk saw, and the snapshot that it may vouch for: the one that was read before the walk began.
 
-    def __init__(
-        self, revision: int, index: tuple[int, int] | None, seen: Walk, difference: Difference | None
-    ) -> None:
-        self.revision, self.index, self.walk, self.difference = revision, index, seen, difference
+    With `once`, a refresh saw it just now and the answer of the same call uses it without looking again.
+    """
+
+    def __init__(self, revision: int, index: tuple[int, int] | None, seen: Walk, *, once: bool = False) -> None:
+        self.revision, self.index, self.walk, self.once = revision, index, seen, once
+        self.difference: Difference | None = None
         self.seconds = time.monotonic() - seen.started
 
     def is_fresh(self) -> bool:
         """Whether it may be believed a little longer."""
-            return False
+        age = time.monotonic() - self.walk.started
+        if self.once:
+            self.once = False
+            return age <= FRESH_SECONDS
         kept = KEEP_FACTOR * self.seconds if self.seconds >= CHEAP_SECONDS else 0.0
-        return time.monotonic() - self.walk.started <= min(FRESH_SECONDS, kept)
+        return age <= min(FRESH_SECONDS, kept)
 
 
 class _Damaged(Exception):

@@ -22,6 +22,8 @@ from .desk import Cancelled, Desk, Job, Lane
 from .errors import IndexUnavailable, RefreshIncomplete
 from .index.freshness import Difference, compare
 from .index.schema import IndexFile
+from .index.upkeep import purge, truncate_log
+from .maintenance import Maintainer, changes, worker_lock
 from .refresh import Budget, Progress, Refresh, Stopped
 from .request import ListRequest, OpenRequest, SearchRequest, build_request, unset
 from .response import WARNING, HistoryResult, iso
@@ -61,13 +63,26 @@ class SessionHistory:
         registry: PathArgument | None = None,
         maintenance: bool = True,
     ) -> None:
-        self.settings = Settings.resolve(
-            roots=roots,
-            index=index,
-            current_session_id=current_session_id,
-            registry=registry,
-            maintenance=maintenance,
+        self._set_up(
+            Settings.resolve(
+                roots=roots,
+                index=index,
+                current_session_id=current_session_id,
+                registry=registry,
+                maintenance=maintenance,
+            )
         )
+
+    @classmethod
+    def of(cls, settings: Settings) -> SessionHistory:
+        """A history over settings that are already resolved."""
+        history = cls.__new__(cls)
+        history._set_up(settings)
+        return history
+
+    def _set_up(self, settings: Settings) -> None:
+        self.settings = settings
+        self.maintainer = Maintainer(settings)
         self._index = IndexFile(self.settings.index)
         self._registry = Registry(self.settings.registry)
         self._readers, self._writers = Lane("read", self._index), Lane("write", self._index)
@@ -104,11 +119,13 @@ class SessionHistory:
             roles=roles, limit=limit, sort=sort, snippet_chars=snippet_chars, branch=branch, before=before,
             after=after, max_chars=max_chars, refresh=refresh,
         )  # fmt: skip
-        return await self._awaited(self._answer_steps(request))
+        answer: HistoryResult = await self._awaited(self._answer_steps(request))
+        return answer
 
     def answer(self, request: AnyRequest) -> HistoryResult:
         """The answer to a checked request, worked out in this thread: for callers without an event loop."""
-        return self._run(self._answer_steps(request))
+        answer: HistoryResult = self._run(self._answer_steps(request))
+        return answer
 
     async def refresh(self, session_id: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
         """Brings everything (or one session) up to date, without a limit of time; returns the freshness after it.
@@ -123,6 +140,52 @@ class SessionHistory:
         freshness: dict[str, Any] = self._run(self._refresh_steps(session_id, progress))
         return freshness
 
+    async def maintain(self, *, watch: bool = False, progress: Progress | None = None) -> None:
+        """Brings everything up to date and cleans up, without a caller's budget; with `watch`, again and again.
+
+        Raises IndexUnavailable if another worker of this index runs.
+        """
+        import asyncio
+
+        stop = threading.Event()
+        try:
+            await asyncio.get_running_loop().run_in_executor(
+                None, partial(self._maintain_alone, stop.is_set, watch, progress)
+            )
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
+    def _maintain_alone(self, stopped: Callable[[], bool], watch: bool, progress: Progress | None) -> None:
+        lock = worker_lock(self.settings.index)
+        desk = self._writers.desk
+        self._writers.submit(lambda _desk, _cancelled: desk.connection(), threading.Event()).result()
+        if not lock.acquire():
+            raise IndexUnavailable("another worker maintains this index", hint="let it finish, or stop it")
+        try:
+            self.maintain_now(stopped, progress)
+            if watch:
+                for _ in changes([root.path for root in self.settings.roots], stopped):
+                    self.maintain_now(stopped, None)
+        finally:
+            lock.release()
+
+    def maintain_now(self, stopped: Callable[[], bool], progress: Progress | None = None) -> None:
+        """One round of maintenance in the writing lane: refresh, purge, empty the log."""
+        done = threading.Event()
+
+        def job(desk: Desk, cancelled: Callable[[], bool]) -> None:
+            run = self._refresh(desk, Budget(None, stopped), progress, None)
+            with self._index.lock().held(REFRESH_SECONDS, stopped) as held:
+                if held:
+                    purge(run.writer, stopped)
+                    truncate_log(run.connection)
+
+        try:
+            self._writers.submit(job, done).result()
+        except Cancelled:
+            return
+
     async def close(self) -> None:
         """Ends the threads and connections; a call that runs is finished first."""
         if not self._closed:
@@ -136,6 +199,7 @@ class SessionHistory:
             self._closed = True
             self._readers.close()
             self._writers.close()
+            self.maintainer.stop()
 
     async def __aenter__(self) -> SessionHistory:
         return self
@@ -191,6 +255,10 @@ class SessionHistory:
     # -- steps --------------------------------------------------------------------------------------------------------
 
     def _answer_steps(self, request: AnyRequest) -> Steps:
+        if isinstance(request, SearchRequest):
+            from .index.query import parse
+
+            parse(request.query)  # refused before any file is looked at
         if request.refresh:
             began = time.monotonic()
             yield self._writers, partial(self._refreshed, request.session_id, began + REFRESH_SECONDS, None)
@@ -293,6 +361,9 @@ class SessionHistory:
             if cancelled():
                 raise Cancelled
 
+        difference, freshness = self._freshness(request.session_id, desk, cancelled)
+        if difference.pending or desk.catalog.purge:
+            self.maintainer.found_work()
         views = Views(desk.catalog, self._registry.entries(), self.settings.current_session)
         marks: list[list[tuple[int, int]]] = []
         if isinstance(request, SearchRequest):
@@ -324,6 +395,7 @@ class SessionHistory:
 
     def _freshness_now(self, session_id: str | None, desk: Desk, cancelled: Callable[[], bool]) -> dict[str, Any]:
         desk.catalog.update(desk.connection())
+        return self._freshness(session_id, desk, cancelled)[1]
 
     def _freshness(
         self, session_id: str | None, desk: Desk, cancelled: Callable[[], bool]

@@ -25,7 +25,7 @@ from .index.records import SourceRow
 from .index.schema import FOREIGN, SESSION, UNREADABLE, IndexFile
 from .index.writer import Writer
 from .reading import Begin, End, Failed, Frame, Part, Task, read
-from .sessions import SessionWriter
+from .sessions import SessionStore, SessionWriter
 
 log = logging.getLogger("harness_session_history")
 
@@ -250,7 +250,9 @@ class Refresh:
         assert item.begin is not None
         parts, item.parts = item.parts, []
         self.writer.begin()
-        store = self.sessions.extension(item.row) if item.begin.resumed and item.row else self.sessions.fresh(item.key)
+        resumed = item.begin.resumed and item.row is not None
+        store: SessionStore
+        store = self.sessions.extension(item.row) if resumed and item.row else self.sessions.fresh(item.key)
         for frame in chain(parts, frames):
             self.budget.check()
             if isinstance(frame, Part):
@@ -280,6 +282,7 @@ class Refresh:
         if not self._batch:
             return
         self.writer.begin()
+        store: SessionStore
         for item in sorted(self._batch, key=self._order):
             assert item.begin is not None and item.end is not None
             facts, row = item.end.facts, self._source_row(item)
@@ -307,7 +310,7 @@ class Refresh:
         assert item.end is not None
         facts = item.end.facts
         return SourceRow(
-            0, item.file.path, tuple(item.end.identity), SESSION, item.file.child, item.file.parent_path,
+            0, item.file.path, item.end.identity, SESSION, item.file.child, item.file.parent_path,
             item.file.tombstoned, item.file.stamp, facts.session_id, None,
             facts.last_time if facts.last_time is not None else facts.started,
             facts.damaged + facts.torn_tail, int(time.time() * 1000),
@@ -347,7 +350,7 @@ class Refresh:
             self.sessions.elect(item.row.session_id, item.row.session)
         self.writer.put_source(
             SourceRow(
-                0, item.file.path, tuple(failure.identity), state, item.file.child, item.file.parent_path,
+                0, item.file.path, failure.identity, state, item.file.child, item.file.parent_path,
                 item.file.tombstoned, item.file.stamp, None, None, None, 0, int(time.time() * 1000),
             ),  # fmt: skip
             None,

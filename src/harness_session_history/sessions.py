@@ -10,12 +10,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .archive.branch import Tree
+from .archive.branch import Columns, Tree
 from .archive.entries import Facts
 from .index.records import IndexedEntry, SourceRow, TreePart, row_id
 from .index.writer import Writer
-
-Columns = tuple[bytes, bytes, dict[int, int | None], list[tuple[int, str, int | None]]]
 
 #: Kind bytes of entries that have text, and the role each stands for.
 TEXT_ROLES = {3: 0, 4: 1}

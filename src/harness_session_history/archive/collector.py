@@ -118,9 +118,8 @@ class Collector:
             kind = KIND_OTHER
             if entry_type == "message":
                 message = entry.message
-                role = ASSISTANT if message.__class__ is AssistantMessage else USER
-                if (role or message.__class__ is UserMessage) and len(entry_id) <= MAX_ID_CHARS:
-                    assert isinstance(message, (UserMessage, AssistantMessage))
+                if isinstance(message, (UserMessage, AssistantMessage)) and len(entry_id) <= MAX_ID_CHARS:
+                    role = ASSISTANT if type(message) is AssistantMessage else USER
                     time = milliseconds(entry.timestamp)
                     if time is None:
                         time = milliseconds(message.timestamp)

@@ -117,31 +117,27 @@ def read_line(line: bytes) -> tuple[list[Record], bool]:
         return _salvage(line)
     if isinstance(value, dict):
         return [Record(entry_of(value), 0, len(line))], False
-    # Pi skips a value that is falsy in JavaScript and counts any other.
-    return ([] if value in (None, False, 0, "") and value != [] else [Record(None, 0, len(line))]), False
+    # Pi skips a scalar that is falsy in JavaScript and counts any other value as a parsed line.
+    return ([Record(None, 0, len(line))] if value or isinstance(value, list) else []), False
 
 
 def _salvage(line: bytes) -> tuple[list[Record], bool]:
     records: list[Record] = []
     for candidate in complete_objects(line):
         value = loads(line[candidate.start : candidate.end])
-        if isinstance(value, dict) and (not candidate.nested or _is_entry(value)):
+        if isinstance(value, dict) and (not candidate.nested or _stands_alone(value)):
             records.append(Record(entry_of(value), candidate.start, candidate.end))
     return records, has_waste(line, [(r.start, r.end) for r in records])
 
 
-def _is_entry(value: Mapping[str, Any]) -> bool:
+def _stands_alone(value: Mapping[str, Any]) -> bool:
     """Whether an object found behind a broken part is an entry of its own and not a detail of a broken one."""
     if not isinstance(value.get("type"), str):
         return False
     has_id = isinstance(value.get("id"), str)
     if value["type"] == "session":
         return has_id
-    return milliseconds_like(value.get("timestamp")) and (has_id or isinstance(value.get("message"), dict))
-
-
-def milliseconds_like(value: object) -> bool:
-    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return _stamp(value.get("timestamp")) is not None and (has_id or isinstance(value.get("message"), dict))
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -182,17 +178,12 @@ def details(record: bytes) -> Details:
     try:
         return _details_decoder.decode(record)
     except _NOT_DECODED:
-        value = loads(record)
-        known = Details.__struct_fields__
-        return (
-            Details(**{k: _scalar_text(v) for k, v in value.items() if k in known})
-            if isinstance(value, dict)
-            else Details()
-        )
-
-
-def _scalar_text(value: Any) -> Any:
-    return unpaired(value) if isinstance(value, str) else value
+        pass
+    value = loads(record)
+    if not isinstance(value, dict):
+        return Details()
+    known = {field: value[field] for field in Details.__struct_fields__ if field in value}
+    return Details(**{field: unpaired(v) if isinstance(v, str) else v for field, v in known.items()})
 
 
 def unpaired(text: str) -> str:
@@ -223,14 +214,9 @@ def _message_of(value: Mapping[str, Any]) -> Message | None:
     role, content, stamp = value.get("role"), value.get("content"), _stamp(value.get("timestamp"))
     if role != "user" and role != "assistant":
         return None
-    blocks = (
-        content
-        if isinstance(content, str)
-        else [_block_of(b) for b in content or () if isinstance(b, dict)]
-        if isinstance(content, list)
-        else []
-    )
-    return UserMessage(blocks, stamp) if role == "user" else AssistantMessage(blocks, stamp)
+    if not isinstance(content, str):
+        content = [_block_of(b) for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+    return UserMessage(content, stamp) if role == "user" else AssistantMessage(content, stamp)
 
 
 def _block_of(value: Mapping[str, Any]) -> Block:

@@ -86,6 +86,7 @@ class TranscriptReader:
             os.lseek(descriptor, position, os.SEEK_SET)
         buffer, filled = bytearray(min(_BLOCK, max(end - position, 1)) + 1), 0
         counted_tail = facts.open_tail
+        facts.torn_tail = facts.torn_tail and counted_tail
         while position < end:
             if filled == len(buffer):
                 buffer.extend(bytes(len(buffer)))
@@ -151,7 +152,6 @@ class TranscriptReader:
     def _take_lines(self, buffer: bytearray, begin: int, end: int) -> None:
         """Whole lines; ``buffer[begin]`` is the byte at ``facts.offset``."""
         facts = self.facts
-        facts.torn_tail = False
         base = facts.offset - begin
         while begin < end and not self._opened:
             stop = buffer.find(b"\n", begin, end)

@@ -222,6 +222,6 @@ def document(text: str, search_text: str = "") -> tuple[str, str]:
     if joined:
         whole = [unjoined(word) for word in whole]
     if search_text:
-        apart = set(search_text.split())
-        whole.append(unify(" ".join([word for word in text.split() if word not in apart]))[0])
+        known = set(search_text.split())
+        whole.append(unify(" ".join([word for word in text.split() if word not in known]))[0])
     return apart(unified, cuts), " ".join(whole)

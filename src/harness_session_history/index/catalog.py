@@ -22,6 +22,7 @@ class Catalog:
     def __init__(self) -> None:
         self.revision = -1
         self.snapshot_at: int | None = None
+        self.purge = False
         self.sources: dict[bytes, SourceRow] = {}
         self.sessions: dict[int, SessionRow] = {}
         self.key_by_id: dict[str, int] = {}
@@ -34,7 +35,7 @@ class Catalog:
 
         Called inside a read transaction, it agrees with whatever is read in it.
         """
-        values = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('revision', 'snapshot_at')"))
+        values = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('revision', 'snapshot_at', 'purge')"))
         revision = int(values["revision"] or 0)
         if revision == self.revision:
             return False
@@ -61,6 +62,7 @@ class Catalog:
         self._ordered = []
         self.revision = revision
         self.snapshot_at = values["snapshot_at"]
+        self.purge = bool(values["purge"])
         return True
 
     def ordered_keys(self) -> list[int]:

@@ -39,7 +39,6 @@ class Matcher:
     def __init__(self, query: Query) -> None:
         self._patterns = [Pattern(term) for term in query.terms]
         self._literal = [i for i, term in enumerate(query.terms) if term.literal]
-        self._text_places: tuple[str, list[_Place]] = ("", [])
 
     def holds(self, text: str) -> bool:
         """Whether ``text`` holds the terms that the index cannot decide: phrases word for word, and prefixes."""
@@ -111,6 +110,9 @@ class Matcher:
     def _places(self, text: str) -> list[_Place]:
         """The first places of each term, and those of frequent terms near them, by position."""
         folded, complete = skeleton(text)
+        if not complete and len(text) <= _READ_AT_MOST:
+            spans = self._read(text, 0, len(text), range(len(self._patterns)))
+            return [_Place(*span, True) for span in sorted(spans)]
         places: list[_Place] = []
         frequent = []
         for term, pattern in enumerate(self._patterns):
@@ -251,8 +253,8 @@ def _window(text: str, chars: int, start: int, end: int) -> str:
 
 
 def _word_start(text: str, begin: int, start: int) -> int:
-    """A place behind white space a little after ``begin``, but not beyond ``start``; else ``begin``."""
-    for place in range(begin, min(start, begin + 24) + 1):
+    """A place behind white space a little after ``begin``, well before ``start``; else ``begin``."""
+    for place in range(begin, begin + min(24, (start - begin) // 2) + 1):
         if text[place - 1].isspace():
             return place
     return begin

@@ -11,10 +11,12 @@ from __future__ import annotations
 import heapq
 import math
 import time
+from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
@@ -71,7 +73,7 @@ class Weigher:
         self.noted: dict[int, tuple[list[int], int]] = {}
         self.documents = 1
         self.mean = 1.0
-        connection.register_fts5_function("weigh", self)
+        connection.register_fts5_function("weigh", self.note)
 
     def start(self, terms: Sequence[Term]) -> None:
         self.groups = [at for at, term in enumerate(terms) for _ in range(phrases_of(term))]
@@ -79,7 +81,7 @@ class Weigher:
         self.noted = {}
         self.documents = 0
 
-    def __call__(self, api: apsw.FTS5ExtensionApi) -> int:
+    def note(self, api: apsw.FTS5ExtensionApi, *_: object) -> int:
         if not self.documents:
             self.documents = max(1, api.row_count)
             self.mean = max(1.0, api.column_total_size(-1) / self.documents)
@@ -306,8 +308,11 @@ class Searcher:
             if deadline is not None:
                 self.connection.set_progress_handler(None, id=self)
 
-    def _filters(self):  # type: ignore[no-untyped-def]
-        scope, parts, values = self.scope, [], []
+    def _filters(self) -> tuple[str, Callable[[], list[Any]]]:
+        """The conditions of the scope as SQL, and what makes their bindings."""
+        scope = self.scope
+        parts: list[str] = []
+        values: list[array[int]] = []
         if scope.sessions is not None:
             parts.append(f" AND (rowid >> {SESSION_SHIFT}) IN (SELECT value FROM carray(?))")
             values.append(integers(sorted(scope.sessions)))
@@ -325,10 +330,7 @@ class Searcher:
                 f" AND (SELECT time >= {int(low)} AND time < {int(high)} FROM entries WHERE entries.id = search.rowid)"
             )
 
-        def bindings():  # type: ignore[no-untyped-def]
-            return [apsw.carray(value) for value in values]
-
-        return "".join(parts), bindings
+        return "".join(parts), lambda: [apsw.carray(value) for value in values]
 
 
 def phrases_of(term: Term) -> int:

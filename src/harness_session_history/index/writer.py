@@ -27,7 +27,7 @@ class Writer:
     def begin(self) -> None:
         """Opens a transaction; all rows that it touches carry the next revision."""
         self.connection.execute("BEGIN IMMEDIATE")
-        self._revision = int(self._meta("revision") or 0) + 1
+        self._revision = self._meta("revision") + 1
 
     def commit(self) -> None:
         """Makes what was written the snapshot that everybody sees."""
@@ -47,9 +47,10 @@ class Writer:
 
     def key_bounds(self) -> tuple[int, int, int] | None:
         """(lowest key, highest key, stamp of the highest), None in an empty index."""
-        low, high = self.connection.execute("SELECT min(key), max(key) FROM sessions").fetchone() or (None, None)
-        if high is None:
+        bounds = self.connection.execute("SELECT min(key), max(key) FROM sessions").fetchone()
+        if bounds is None or bounds[0] is None or bounds[1] is None:
             return None
+        low, high = bounds
         row = self.connection.execute("SELECT max(stamp) FROM sources WHERE session=?", (high,)).fetchone()
         return int(low), int(high), int(row[0] or 0) if row else 0
 
@@ -142,7 +143,7 @@ class Writer:
         assert row is not None
         return int(row[0]), row[1], int(row[2]), bool(row[3])
 
-    def tree_columns(self, session: int) -> list[tuple[bytes, bytes, dict[int, int | None], list[Any]]]:
+    def tree_columns(self, session: int) -> list[Columns]:
         """(ids, kinds, links, marks) of all of a session's nodes, in order."""
         return tree_columns(self.connection, session)
 
@@ -249,17 +250,15 @@ class Writer:
     def _forget_tokens(self, rows: Sequence[int]) -> None:
         self.connection.executemany("DELETE FROM search WHERE rowid=?", [(row,) for row in rows])
 
-    def _meta(self, name: str) -> object:
+    def _meta(self, name: str) -> int:
         row = self.connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
-        return None if row is None else row[0]
+        return int(row[0] or 0) if row else 0
 
     def _set_meta(self, name: str, value: int) -> None:
         self.connection.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (name, value))
 
 
-def tree_columns(
-    connection: apsw.Connection, session: int
-) -> list[tuple[bytes, bytes, dict[int, int | None], list[Any]]]:
+def tree_columns(connection: apsw.Connection, session: int) -> list[Columns]:
     """(ids, kinds, links, marks) of all of a session's nodes, in order."""
     rows = connection.execute("SELECT ids, kinds, links FROM trees WHERE session=? ORDER BY first_node", (session,))
     return [(ids, kinds, *msgspec.msgpack.decode(links, strict=False)) for ids, kinds, links in rows]

@@ -1,0 +1,168 @@
+"""Work on the index without a caller who waits: one worker per index across all processes.
+
+A call that found work starts it in a process of its own. One that a program started ends with that program; one that
+the shell started goes on alone until the work is done. Both hold an advisory lock, so no second one runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from .index.lock import FileLock
+from .settings import Settings
+
+log = logging.getLogger("harness_session_history")
+
+#: With ``watch`` and without a watcher of the file system, the files are looked at this often.
+POLL_SECONDS = 2.0
+#: After a worker has ended, the next one is not started before so many times its duration have passed.
+REST_FACTOR, REST_SECONDS = 2.0, 2.0
+
+
+class Job(msgspec.Struct):
+    """What a worker is told on its standard input, as one line of JSON."""
+
+    settings: Settings
+    detached: bool
+
+
+class Maintainer:
+    """Starts workers for one history, at most one at a time."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        #: A worker that the shell starts outlives it.
+        self.detached = False
+        self._worker: subprocess.Popen[bytes] | None = None
+        self._began = self._rest_until = 0.0
+
+    def found_work(self) -> None:
+        """Has the index brought up to date in the background, unless that is switched off or under way."""
+        if not self.settings.maintenance or not sys.executable or self._busy():
+            return
+        lock = worker_lock(self.settings.index)
+        try:
+            if not lock.acquire():
+                return
+        except OSError:
+            return  # the folder cannot be written, so there is nothing that a worker could do
+        lock.release()
+        self._start()
+
+    def stop(self) -> None:
+        """Ends a worker that belongs to this program; what it has committed stays."""
+        worker, self._worker = self._worker, None
+        if worker is None or self.detached:
+            return
+        if worker.stdin is not None:
+            with contextlib.suppress(OSError):
+                worker.stdin.close()
+        try:
+            worker.wait(5)
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            worker.wait()
+
+    def _busy(self) -> bool:
+        now = time.monotonic()
+        if self._worker is not None:
+            if self._worker.poll() is None:
+                return True
+            if self._worker.stdin is not None:
+                with contextlib.suppress(OSError):
+                    self._worker.stdin.close()
+            self._worker = None
+            self._rest_until = now + max(REST_SECONDS, REST_FACTOR * (now - self._began))
+        return now < self._rest_until
+
+    def _start(self) -> None:
+        self._began = time.monotonic()
+        try:
+            worker = subprocess.Popen(
+                [sys.executable, "-m", "harness_session_history.maintenance"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=child_environment(),
+                cwd=os.path.dirname(self.settings.index),
+                start_new_session=True,
+            )
+        except OSError as error:
+            log.warning("maintenance cannot be started: %s", error)
+            self._rest_until = self._began + 60.0
+            return
+        assert worker.stdin is not None
+        with contextlib.suppress(OSError):
+            worker.stdin.write(msgspec.json.encode(Job(self.settings, self.detached)) + b"\n")
+            worker.stdin.flush()
+        if self.detached:
+            with contextlib.suppress(OSError):
+                worker.stdin.close()
+        self._worker = worker
+
+
+def child_environment() -> dict[str, str]:
+    """The environment in which a child of ours finds this very package."""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def worker_lock(index: str) -> FileLock:
+    """Held by the one worker of an index as long as it runs."""
+    return FileLock(index + ".worker")
+
+
+def changes(roots: list[str], stopped: Callable[[], bool]) -> Iterator[None]:
+    """Yields whenever something below the roots may have changed, until `stopped`."""
+    try:
+        from watchfiles import watch
+    except ImportError:
+        while not stopped():
+            time.sleep(POLL_SECONDS)
+            yield
+        return
+    present = [root for root in roots if os.path.isdir(root)]
+    for _ in watch(*present, rust_timeout=500, yield_on_timeout=True, debounce=200, step=50, ignore_permission_denied=True):
+        if stopped():
+            return
+        yield
+
+
+def main() -> None:
+    """A worker: does what there is to do and ends, or ends when the program that started it does."""
+    job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
+    stop = threading.Event()
+    if not job.detached:
+
+        def follow() -> None:
+            sys.stdin.buffer.read()
+            stop.set()
+
+        threading.Thread(target=follow, daemon=True).start()
+    if hasattr(os, "nice"):
+        os.nice(5)
+    lock = worker_lock(job.settings.index)
+    if not lock.acquire():
+        return
+    from .history import SessionHistory
+
+    history = SessionHistory.of(job.settings)
+    try:
+        history.maintain_now(stop.is_set)
+    finally:
+        history.close_now()
+        lock.release()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Texts held against a query: what holds, where the terms are, and the snippet that shows them."""
+
+from __future__ import annotations
+
+import pytest
+from apsw.unicode import grapheme_next_break
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from search_table import texts
+
+from harness_session_history.index.match import Matcher
+from harness_session_history.index.query import parse
+
+
+def matcher(query: str) -> Matcher:
+    return Matcher(parse(query))
+
+
+def shown(query: str, text: str) -> list[tuple[str, int]]:
+    return [(text[start:end], term) for start, end, term in matcher(query).spans(text)]
+
+
+FAR = "filler " * 2_000
+
+
+@pytest.mark.parametrize("around", ["", FAR])
+@pytest.mark.parametrize(
+    ("query", "text", "spans"),
+    [
+        ("deploy pool", "we deployed the pools", [("deployed", 0), ("pools", 1)]),
+        ("deploy", "the Deployment", [("Deployment", 0)]),
+        ("retry", "set maxRetryCount", [("Retry", 0)]),
+        ("maxretrycount", "set maxRetryCount", [("maxRetryCount", 0)]),
+        ("maxRetryCount", "set max_retry_count", [("max_retry_count", 0)]),
+        ("server", "HTTPServerError", [("Server", 0)]),
+        ("itgc", "重跑gen-itgc后", [("itgc", 0)]),
+        ("评审", "明天开项目评审会议", [("评审", 0)]),
+        ("resume", "re\u0301sume\u0301 résumé", [("re\u0301sume\u0301", 0), ("résumé", 0)]),
+        ("strasse", "die Straße", [("Straße", 0)]),
+        ("file", "a ﬁle", [("ﬁle", 0)]),
+        ("ガ", "ｶﾞ", [("ｶﾞ", 0)]),
+        ('"github action"', "the GitHub Action", [("GitHub Action", 0)]),
+        ("src/db", "in src/db/pool.ts", [("src/db", 0)]),
+        ("migrati*", "the migration", [("migration", 0)]),
+        ("important", "impor\u00adtant", [("impor\u00adtant", 0)]),
+    ],
+)
+def test_terms_are_found_where_they_stand(around: str, query: str, text: str, spans: list[tuple[str, int]]) -> None:
+    text = f"{text} {around}" if query in ("strasse", "file", "ガ", "resume", "important") else f"{around} {text}"
+    assert shown(query, text) == spans
+
+
+def test_spans_are_limited() -> None:
+    assert len(matcher("pool").spans("pool " * 50, limit=7)) == 7
+
+
+@pytest.mark.parametrize("around", ["", FAR])
+def test_phrases_and_prefixes_are_verified_word_for_word(around: str) -> None:
+    text = f"{around} we deployed the GitHub action " + "-" * 500 + " later"
+    assert matcher('"deployed the"').holds(text)
+    assert matcher('"github action later"').holds(text)
+    assert matcher("deploye* acti*").holds(text)
+    assert not matcher('"deploy the"').holds(text)
+    assert not matcher('"the deployed"').holds(text)
+    assert not matcher("deployer*").holds(text)
+
+
+def test_a_query_without_phrase_or_prefix_has_nothing_to_verify() -> None:
+    assert matcher("anything").holds("else")
+
+
+def test_the_window_holds_as_many_terms_as_possible() -> None:
+    text = "alpha " + FAR + "alpha beta gamma " + FAR + "beta gamma"
+    snippet, cut = matcher("alpha beta gamma").snippet(text, 120)
+    assert cut
+    assert "alpha beta gamma" in snippet
+
+
+def test_the_longer_and_rarer_term_wins_where_not_all_fit() -> None:
+    text = "pool " * 20 + FAR + "saturation " + FAR
+    assert "saturation" in matcher("pool saturation").snippet(text, 80)[0]
+
+
+def test_a_short_text_is_its_own_snippet() -> None:
+    assert matcher("zebra").snippet("line one\n  line two", 80) == ("line one\n  line two", False)
+
+
+def test_without_any_term_the_snippet_is_the_beginning() -> None:
+    snippet, cut = matcher("zebra").snippet(FAR, 80)
+    assert cut
+    assert snippet.startswith("filler filler")
+    assert len(snippet) <= 80
+
+
+@pytest.mark.parametrize("unit", ["🙏🏽", "—", "e\u0301", "🇩🇪", "评", "👩\u200d💻"])
+@pytest.mark.parametrize("chars", [80, 81, 82, 100, 320])
+def test_a_snippet_is_cut_between_clusters(unit: str, chars: int) -> None:
+    text = "x" * (chars - 3) + " " + unit * 100 + " target " + unit * 400
+    snippet, _ = matcher("target").snippet(text, chars)
+    assert len(snippet) <= chars
+    assert "target" in snippet
+    before, _, after = snippet.strip("…").partition("target")
+    for side in (before.lstrip("x").strip(), after.strip()):
+        assert side == unit * (len(side) // len(unit))
+
+
+def test_a_cluster_longer_than_the_limit_obeys_it() -> None:
+    snippet, cut = matcher("zebra").snippet("e" + "\u0301" * 900, 80)
+    assert cut
+    assert len(snippet) == 80
+
+
+def test_a_term_longer_than_the_limit_obeys_it() -> None:
+    word = "y" * 300
+    snippet, _ = matcher(word).snippet("x " * 100 + word + " x" * 100, 80)
+    assert snippet == "…" + "y" * 78 + "…"
+
+
+@given(texts, st.integers(1, 12), st.data(), st.integers(80, 130))
+@settings(max_examples=200)
+def test_a_snippet_is_a_stretch_of_the_text_within_the_limit(
+    text: str, times: int, data: st.DataObject, chars: int
+) -> None:
+    text = " ".join([text] * times)
+    query = data.draw(st.sampled_from(["deploy pool", "retry", "评", "resume", '"the connection"', "de*"]))
+    snippet, cut = matcher(query).snippet(text, chars)
+    assert len(snippet) <= chars
+    assert cut == (len(text) > chars)
+    if cut:
+        inner = snippet.removeprefix("…") if not text.startswith(snippet[:-1]) else snippet
+        start = text.find(inner.removesuffix("…"))
+        assert start >= 0
+    breaks, place = {0}, 0
+    while place < len(text):
+        place = grapheme_next_break(text, place)
+        breaks.add(place)
+    if cut and not snippet.startswith(text[:5]):
+        inner = snippet.removeprefix("…").removesuffix("…")
+        assert any(i in breaks for i in range(len(text)) if text.startswith(inner, i))
+
+
+@given(texts)
+@settings(max_examples=200)
+def test_spans_lie_inside_the_text_in_order(text: str) -> None:
+    spans = matcher('deploy retry 评 "the" max* resume').spans(text)
+    assert spans == sorted(spans)
+    assert all(0 <= start < end <= len(text) for start, end, _ in spans)

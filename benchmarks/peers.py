@@ -28,6 +28,7 @@ CACHE = Path(tempfile.gettempdir()) / "session-history-peers"
 INSTALL_SECONDS = 300
 TOOL_SECONDS = 600
 ROUNDS = 5
+LONG_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,19 @@ def timed(parts: Sequence[str], env: dict[str, str], home: Path) -> tuple[float,
     return run.seconds * 1000, run.peak_mb
 
 
+def cold(parts: Sequence[str], env: dict[str, str], home: Path, places: Sequence[str]) -> tuple[float, float]:
+    """Seconds (median) and peak MB of indexing from nothing: up to three times, fewer when once takes long."""
+    taken: list[float] = []
+    peak = 0.0
+    while len(taken) < 3 and sum(taken) < LONG_SECONDS:
+        for place in places:
+            shutil.rmtree(home / place, ignore_errors=True)
+        milliseconds, held = timed(parts, env, home)
+        taken.append(milliseconds / 1000)
+        peak = max(peak, held)
+    return percentile(taken, 0.5), peak
+
+
 def measure(
     tool: Tool, known: dict[tuple[int, int], Path], cache: Path, work: Path, archive: Path, queries: dict[str, str]
 ) -> Figures:
@@ -216,8 +230,9 @@ def measure(
         home = new_home(work, tool.requirement, archive)
         env = clean_environment(home)
         if tool.index:
-            taken, told.peak_mb = timed(command(tool.index, programs, next(iter(queries.values()))), env, home)
-            told.index_seconds, told.index_mb = taken / 1000, stored_mb(home, tool.stored)
+            parts = command(tool.index, programs, next(iter(queries.values())))
+            told.index_seconds, told.peak_mb = cold(parts, env, home, tool.stored)
+            told.index_mb = stored_mb(home, tool.stored)
         samples = [
             timed(command(tool.search, programs, q), env, home)[0] for q in queries.values() for _ in range(ROUNDS)
         ]
@@ -247,21 +262,22 @@ def ourselves(work: Path, archive: Path, queries: dict[str, str]) -> Figures:
     )
     home = new_home(work, "ourselves", archive)
     index = home / "index"
-    index.mkdir(mode=0o700)
     env = clean_environment(
         home, SESSION_HISTORY_INDEX=str(index / "history.sqlite3"), SESSION_HISTORY_MAINTENANCE="off"
     )
     shell = [sys.executable, "-m", "harness_session_history"]
     try:
-        taken, told.peak_mb = timed([*shell, "refresh"], env, home)
-        told.index_seconds, told.index_mb = taken / 1000, stored_mb(home, ("index",))
+        told.index_seconds, told.peak_mb = cold([*shell, "refresh"], env, home, ("index",))
+        told.index_mb = stored_mb(home, ("index",))
         told.search_ms = percentile(
             [timed([*shell, "search", q, "--json"], env, home)[0] for q in queries.values() for _ in range(ROUNDS)], 0.5
         )
         cases = [{"name": kind, "calls": [{"operation": "search", "query": q}]} for kind, q in queries.items()]
+        apart = home / "apart"
+        apart.mkdir(mode=0o700)
         root = str(home / ".pi" / "agent" / "sessions")
-        task("cold", root=root, index=str(index / "api.sqlite3"))
-        answer, _peak = task("calls", root=root, index=str(index / "api.sqlite3"), cases=cases, rounds=ROUNDS)
+        task("cold", root=root, index=str(apart / "history.sqlite3"))
+        answer, _peak = task("calls", root=root, index=str(apart / "history.sqlite3"), cases=cases, rounds=ROUNDS)
         told.api_ms = {kind: answer["cases"][kind]["p50"] for kind in queries}
     except (CannotRun, RuntimeError) as error:
         told.trouble = str(error)

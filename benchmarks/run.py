@@ -200,10 +200,11 @@ def filters(b: Bench) -> Iterable[Row]:
         "no filter": {},
         "one session": {"session_id": largest[0]},
         f"{by_cwd[about_100]} sessions (cwd)": {"cwd": about_100},
-        f"{by_cwd[widest]} sessions (widest cwd)": {"cwd": widest},
         "one month": {"since": "2024-09-01", "until": "2024-10-01"},
         "role assistant": {"roles": ["assistant"]},
     }
+    if by_cwd[widest] > by_cwd[about_100]:
+        scopes[f"{by_cwd[widest]} sessions (widest cwd)"] = {"cwd": widest}
     kinds = b.bare.queries(max(1, b.scale.queries // 3))
     for kind in ("rare word", "three ordinary words", "stop word"):
         cases = [

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -93,7 +94,7 @@ async def unchanged(root: str, index: str, rounds: int) -> Answer:
     paths, refreshed, stats = [str(p) for p in transcripts(Path(root))], [], []
     async with Heartbeat() as heart, history(root, index) as ours:
         for _ in range(rounds + 1):
-            taken, _answer = await clocked(lambda: ours(operation="list", limit=1, refresh=True))
+            taken, _answer = await clocked(partial(ours, operation="list", limit=1, refresh=True))
             refreshed.append(taken)
             begun = time.perf_counter()
             for path in paths:
@@ -110,7 +111,7 @@ async def append(root: str, index: str, file: str, query: str, rounds: int) -> A
     try:
         async with Heartbeat() as heart, history(root, index) as ours:
             for n in range(rounds + 1):
-                taken, _answer = await clocked(lambda: ours(operation="search", query=query, refresh=True))
+                taken, _answer = await clocked(partial(ours, operation="search", query=query, refresh=True))
                 still.append(taken)
                 entry = {
                     "type": "message",
@@ -120,7 +121,7 @@ async def append(root: str, index: str, file: str, query: str, rounds: int) -> A
                     "message": body,
                 }
                 add_line(path, json.dumps(entry).encode())
-                taken, _answer = await clocked(lambda: ours(operation="search", query=query, refresh=True))
+                taken, _answer = await clocked(partial(ours, operation="search", query=query, refresh=True))
                 after.append(taken)
     finally:
         os.truncate(path, size)
@@ -134,10 +135,14 @@ async def calls(root: str, index: str, cases: list[dict[str, Any]], rounds: int)
         for case in cases:
             samples, hits, all_ranked = [], 0, True
             for arguments in case["calls"]:
-                for n in range(rounds + 1):
-                    taken, answer = await clocked(lambda arguments=arguments: ours(**arguments))  # type: ignore[misc]
-                    if n:
-                        samples.append(taken)
+                try:
+                    for n in range(rounds + 1):
+                        taken, answer = await clocked(partial(ours, **arguments))
+                        if n:
+                            samples.append(taken)
+                except Exception as error:
+                    error.add_note(f"{case['name']}: {arguments}")
+                    raise
                 hits += len(answer.get("results", answer.get("messages", ())))
                 all_ranked = all_ranked and answer.get("rankedAll", True)
             told[case["name"]] = spread(samples) | {"hits": hits, "rankedAll": all_ranked}

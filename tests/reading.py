@@ -1,14 +1,67 @@
-"""Reads transcripts for the tests: everything that a reading yields, in one comparable value."""
+"""Makes and reads transcripts for the tests: everything that a reading yields is one comparable value."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from builder import ArchiveBuilder, line, stamp, uid
 from harness_session_history.archive.branch import Tree
 from harness_session_history.archive.entries import Chunk, Facts, Mark, TextEntry, entry_hash
 from harness_session_history.archive.hydration import Wanted
 from harness_session_history.archive.transcript import TranscriptReader
+
+HEADER = line({"type": "session", "version": 3, "id": "s1", "timestamp": stamp(0), "cwd": "/w/demo"}).encode()
+NAMED = "2026-03-02T10-00-00-000Z_named-1.jsonl"
+brief = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def message(entry_id: str, text: object, parent: str | None = None, role: str = "user", second: int = 1) -> bytes:
+    """The line of a message entry; a string becomes one text block."""
+    content = [{"type": "text", "text": text}] if isinstance(text, str) else text
+    made = {"type": "message", "id": entry_id, "parentId": parent, "timestamp": stamp(second)}
+    return line({**made, "message": {"role": role, "content": content, "timestamp": 1}}).encode()
+
+
+def lines(*parts: bytes, end: bytes = b"\n") -> bytes:
+    """A transcript of these lines behind a header."""
+    return b"\n".join([HEADER, *parts]) + end
+
+
+Made = list[tuple[str, str, int]]
+"""Entries to write: kind, text, and how many entries back the parent is (0: a root)."""
+_texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+made_entries: st.SearchStrategy[Made] = st.lists(
+    st.tuples(st.sampled_from(["user", "assistant", "toolResult", "label"]), _texts, st.integers(0, 9)), max_size=12
+)
+
+
+@dataclass
+class Written:
+    """A transcript as it was written: its lines, the ids of its entries and the parent of each."""
+
+    path: Path
+    lines: list[bytes]
+    ids: list[str]
+    parents: list[str | None]
+
+
+def write(folder: Path, made: Made) -> Written:
+    """Writes entries with the builder."""
+    session = ArchiveBuilder(folder).session("s")
+    ids: list[str] = []
+    parents: list[str | None] = []
+    for n, (kind, text, back) in enumerate(made):
+        parents.append(ids[-min(back, n)] if back and n else None)
+        ids.append(uid(f"s{n}")[:8])
+        if kind == "label":
+            session.add("label", key=ids[-1], parent=parents[-1], label=text)
+        else:
+            session.say(kind, text, key=ids[-1], parent=parents[-1])
+    return Written(session.save(), session.lines, ids, parents)
 
 
 @dataclass

@@ -17,9 +17,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.generate import Made, generate  # noqa: E402
-from benchmarks.quality.archive import build  # noqa: E402
-from benchmarks.quality.evaluate import read_questions  # noqa: E402
+from benchmarks.generate import Made, generate
+from benchmarks.quality.archive import build
+from benchmarks.quality.evaluate import read_questions
 
 
 def contents(root: Path) -> dict[str, str]:

@@ -276,6 +276,7 @@ class SessionHistory:
 
     def _refresh_steps(self, session_id: str | None, progress: Progress | None) -> Steps:
         yield self._writers, partial(self._refreshed, session_id, None, progress)
+        return (yield self._readers, partial(self._freshness_now, session_id))
 
     def _refreshed(
         self,
@@ -394,7 +395,8 @@ class SessionHistory:
         )
 
     def _freshness_now(self, session_id: str | None, desk: Desk, cancelled: Callable[[], bool]) -> dict[str, Any]:
-        desk.catalog.update(desk.connection())
+        connection = desk.connection()  # opening it anew replaces the catalog
+        desk.catalog.update(connection)
         return self._freshness(session_id, desk, cancelled)[1]
 
     def _freshness(

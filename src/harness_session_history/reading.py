@@ -15,7 +15,7 @@ import msgspec
 from .archive.entries import Chunk, Facts, FileIdentity
 from .archive.transcript import NotASession, TranscriptReader, Unreadable, can_resume
 from .index.analysis import document
-from .index.records import IndexedEntry, TreePart
+from .index.records import EntryColumns, TreePart
 from .index.schema import NODE_LIMIT
 
 log = logging.getLogger("harness_session_history")
@@ -38,7 +38,7 @@ class Begin(msgspec.Struct, array_like=True, tag=1):
 class Part(msgspec.Struct, array_like=True, tag=2):
     """Some entries and nodes of the file, in order."""
 
-    entries: list[IndexedEntry]
+    entries: EntryColumns
     tree: TreePart
     characters: int
 
@@ -88,15 +88,19 @@ def read(task: Task) -> Iterator[Frame]:
 
 
 def _part(chunk: Chunk) -> Part:
-    entries = []
-    characters = 0
-    for entry in chunk.entries:
-        body, whole = document(entry.text, entry.search_text) if entry.chars else ("", "")
-        characters += entry.chars
-        entries.append(
-            IndexedEntry(
-                entry.node, entry.role, entry.time, entry.offset, entry.length, entry.chars, entry.key, body, whole
-            )
-        )
+    entries = chunk.entries
+    texts = [entry for entry in entries if entry.chars]
+    analysed = [document(entry.text, entry.search_text) for entry in texts]
+    columns = EntryColumns(
+        [entry.node << 1 | entry.role for entry in entries],
+        [entry.time for entry in entries],
+        [entry.offset for entry in entries],
+        [entry.length for entry in entries],
+        [entry.chars for entry in entries],
+        [entry.key for entry in entries],
+        [entry.node << 1 | entry.role for entry in texts],
+        [body for body, _ in analysed],
+        [whole for _, whole in analysed],
+    )
     links = msgspec.msgpack.encode([chunk.links, chunk.marks])
-    return Part(entries, TreePart(chunk.first_node, chunk.ids, chunk.kinds, links), characters)
+    return Part(columns, TreePart(chunk.first_node, chunk.ids, chunk.kinds, links), sum(columns.chars))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from .index.freshness import Difference, compare
 from .index.records import SourceRow
 from .index.schema import FOREIGN, SESSION, UNREADABLE, IndexFile
 from .index.writer import Writer
+from .pipeline import ReaderLost, Readers
 from .reading import Begin, End, Failed, Frame, Part, Task, read
 from .sessions import SessionStore, SessionWriter
 
@@ -35,6 +37,8 @@ Progress = Callable[[int, int, int, int], None]
 BATCH_CHARACTERS = 2_000_000
 BATCH_ENTRIES = 10_000
 BATCH_SECONDS = 0.5
+#: From so many bytes on, files are read in processes of their own.
+PARALLEL_BYTES = 32 << 20
 #: How often a file that is replaced while it is read is tried again.
 ATTEMPTS = 3
 
@@ -194,20 +198,47 @@ class Refresh:
     # -- reading ----------------------------------------------------------------------------------------------------
 
     def _work(self) -> None:
-        while self._queue:
-            self.budget.check()
-            item = self._queue[0]
-            self._take(item, read(self._task(item)))
-            self._queue.popleft()
-            if self._batch and (
-                self._batch_characters > BATCH_CHARACTERS
-                or self._batch_entries > BATCH_ENTRIES
-                or time.monotonic() - self._batch_began > BATCH_SECONDS
-            ):
-                self._flush()
-            self._report(item)
-            if not self._queue:
-                self._flush()
+        readers = self._readers()
+        try:
+            while self._queue:
+                self.budget.check()
+                item = self._queue[0]
+                try:
+                    frames = readers.frames(self.budget.check) if readers else read(self._task(item))
+                    self._take(item, frames)
+                except ReaderLost:
+                    log.warning("a reading process was lost; going on without")
+                    self.writer.rollback()
+                    readers = None
+                    continue
+                self._queue.popleft()
+                self._unread -= 1
+                if self._unread == 0 and readers is not None:
+                    readers.close()
+                    readers = None
+                if self._batch and (
+                    self._batch_characters > BATCH_CHARACTERS
+                    or self._batch_entries > BATCH_ENTRIES
+                    or time.monotonic() - self._batch_began > BATCH_SECONDS
+                ):
+                    self._flush()
+                self._report(item)
+                if not self._queue:
+                    self._flush()
+        finally:
+            if readers is not None:
+                readers.close()
+
+    def _readers(self) -> Readers | None:
+        """Processes that read what is queued now, if that is much; what is queued later is read here."""
+        self._unread = len(self._queue)
+        if self._bytes < PARALLEL_BYTES or not sys.executable:
+            return None
+        try:
+            return Readers([self._task(item) for item in self._queue])
+        except OSError as error:
+            log.warning("no process can be started for reading: %s", error)
+            return None
 
     def _task(self, item: Item) -> Task:
         row = item.row
@@ -229,7 +260,7 @@ class Refresh:
             elif isinstance(frame, Part):
                 item.parts.append(frame)
                 characters += frame.characters
-                entries += len(frame.entries)
+                entries += len(frame.entries.places)
                 if characters > BATCH_CHARACTERS or entries > BATCH_ENTRIES:
                     self._flush()
                     self._stream(item, frames)

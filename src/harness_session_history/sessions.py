@@ -6,13 +6,11 @@ Everything runs inside a transaction of the caller.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from .archive.branch import Columns, Tree
 from .archive.entries import Facts
-from .index.records import IndexedEntry, SourceRow, TreePart, row_id
+from .index.records import EntryColumns, SourceRow, TreePart, row_id
 from .index.writer import Writer
 
 #: Kind bytes of entries that have text, and the role each stands for.
@@ -93,7 +91,7 @@ class SessionStore:
         self.sessions, self.writer, self.key = sessions, sessions.writer, key
         self.parts: list[Columns] = []
 
-    def add(self, entries: Sequence[IndexedEntry], part: TreePart) -> None:
+    def add(self, entries: EntryColumns, part: TreePart) -> None:
         self.writer.add_entries(self.key, entries)
         self.writer.add_tree(self.key, part)
         links, marks = msgspec.msgpack.decode(part.links)

@@ -9,6 +9,7 @@ from typing import Any
 
 from .archive.names import named_id
 from .archive.paths import cwd_key
+from .archive.projection import one_line
 from .archive.registry import RegistryEntry
 from .errors import SessionNotFound
 from .index.catalog import Catalog
@@ -117,17 +118,21 @@ class Views:
             if "/" not in named and "\\" not in named and not named.endswith(".jsonl"):
                 return named
             path = os.fsencode(named)
-            key = self.catalog.key_by_path.get(path)
-            if key is not None:
-                return self.catalog.sessions[key].session_id
+            session_id = self._id_at(path)
+            if session_id is not None:
+                return session_id
             found = named_id(path.replace(b"\\", b"/").rsplit(b"/", 1)[-1])
             if found is not None:
                 return found
-        if session.parent_path is not None:
-            key = self.catalog.key_by_path.get(session.parent_path)
-            if key is not None:
-                return self.catalog.sessions[key].session_id
-        return None
+        return None if session.parent_path is None else self._id_at(session.parent_path)
+
+    def _id_at(self, path: bytes) -> str | None:
+        """Id of the session in the file at `path`, also where another file counts for that session."""
+        key = self.catalog.key_by_path.get(path)
+        if key is not None:
+            return self.catalog.sessions[key].session_id
+        source = self.catalog.sources.get(path)
+        return None if source is None else source.session_id
 
     def name(self, session: SessionRow) -> str:
         said = self.registry.get(session.session_id)
@@ -135,7 +140,7 @@ class Views:
             return said.name
         if session.name:
             return session.name
-        folder = (session.cwd or "").replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+        folder = one_line((session.cwd or "").replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
         return f"{folder or 'session'}-{short_id(session.session_id)}"
 
     def view(self, session: SessionRow) -> dict[str, Any]:

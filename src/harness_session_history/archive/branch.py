@@ -68,7 +68,7 @@ class Tree:
     @cached_property
     def superseded(self) -> frozenset[int]:
         """Nodes whose id a later node carries too; they are on no branch."""
-        if self._unique or len(self._nodes) == len(self):
+        if self._unique or len(set(_numbers(self.ids))) == len(self):
             return frozenset()
         nodes = self._nodes
         return frozenset(node for node, value in enumerate(_numbers(self.ids)) if nodes[value] != node)
@@ -221,9 +221,9 @@ class Tree:
         return Boundary("compaction", node if kept is None or before is None or before >= newest[0] else kept)
 
 
-def _numbers(ids: bytes) -> array[int]:
-    numbers = array("q")
-    numbers.frombytes(ids)
-    if sys.byteorder == "big":
-        numbers.byteswap()
+def _numbers(ids: bytes) -> Sequence[int]:
+    if sys.byteorder == "little":
+        return memoryview(ids).cast("q")
+    numbers = array("q", ids)
+    numbers.byteswap()
     return numbers

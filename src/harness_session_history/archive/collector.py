@@ -39,8 +39,9 @@ class Collector:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.text_chars = 0
-        self._previous: str | None = None
-        self._unnamed_last = facts.last_id
+        # Reading on after an append, only the hash of the entry before is known: its id is the empty string, like no other.
+        self._previous: str | None = "" if facts.nodes else None
+        self._resumed_at, self._last_id = facts.nodes, facts.last_id
         self._parsed_ids: list[str | None] = [None] * facts.parsed_lines if facts.linear else []
         self._start_chunk()
 
@@ -147,8 +148,8 @@ class Collector:
 
     def _link(self, node: int, parent: str | None) -> None:
         target = entry_hash(parent) if parent else None
-        if self._previous is None and node == self._first_node and node and target == self._unnamed_last:
-            return  # read on after an append: of the entry before only the hash is known
+        if node and node == self._resumed_at and target is not None and target == self._last_id:
+            return
         self._links[node] = target
 
     def _note(self, node: int, entry: Entry, record: bytes) -> None:
@@ -168,9 +169,8 @@ class Collector:
                 self._marks.append((node, "leaf", entry_hash(target) if target else None))
 
     def _rename(self, name: object) -> None:
-        # Pi clears a name by writing an empty one.
-        if name is None or isinstance(name, str):
-            self.facts.name = one_line(name) or None
+        # The last name that is not blank counts (contract); Pi itself takes an empty one for "no name any more".
+        self.facts.name = one_line(name) or self.facts.name
 
     def _first_kept(self, record: bytes) -> int | None:
         found = details(record)

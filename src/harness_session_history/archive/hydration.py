@@ -68,6 +68,7 @@ class _Message(msgspec.Struct):
 
 
 class _Entry(msgspec.Struct):
+    type: str = ""
     id: str | None = None
     timestamp: str | int | float | None = None
     message: _Message | None = None
@@ -103,7 +104,9 @@ def _hydrate(descriptor: int, size: int, wanted: Wanted) -> Hydrated | None:
         return None
     entry = _decode(record)
     message = None if entry is None else entry.message
-    if entry is None or message is None or message.role != ("assistant" if wanted.role == ASSISTANT else "user"):
+    if entry is None or entry.type != "message" or message is None:
+        return None
+    if message.role != ("assistant" if wanted.role == ASSISTANT else "user"):
         return None
     content = message.content or []
     time = milliseconds(entry.timestamp)
@@ -152,6 +155,7 @@ def _decode(record: bytes) -> _Entry | None:
         return None
     message = value.get("message")
     return _Entry(
+        "message" if value.get("type") == "message" else "",
         unpaired(value["id"]) if isinstance(value.get("id"), str) else None,
         value.get("timestamp"),
         _message_of(message) if isinstance(message, dict) else None,

@@ -15,11 +15,13 @@ _TOKEN: Final = re.compile(
     rb"|(-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+|true|false|null)"
     rb")"
 )
-_CANDIDATE: Final = re.compile(rb'\{[ \t\r\n]*+"')
+# No program writes an entry that begins with another key; what else is nested in a broken record is passed over.
+_CANDIDATE: Final = re.compile(rb'\{[ \t\r\n]*+"(?:type|id|parentId|timestamp|customType|message|version)"[ \t\r\n]*+:')
 _PADDING: Final = re.compile(rb"[ \t\r\n\x00]*+")
 
 _VALUE, _VALUE_OR_END, _KEY_OR_END, _KEY, _COLON, _AFTER = range(6)
 _SHALLOW: Final = 12
+_ATTEMPTS: Final = 50_000
 
 
 class _Scan(NamedTuple):
@@ -84,12 +86,14 @@ def complete_objects(line: bytes) -> list[Candidate]:
 
     Objects that stand at the beginning of the line or directly behind such a one are records for sure. Behind a
     broken part, an object counts only if the line ends or another object begins where it ends: what is merely nested
-    in a broken record is followed by the rest of that record.
+    in a broken record is followed by the rest of that record. The effort for one line is bounded.
     """
     found: list[Candidate] = []
     top = _skip_padding(line, 0)
     position = _next_candidate(line, 0)
-    while position >= 0:
+    attempts = 0
+    while position >= 0 and attempts < _ATTEMPTS:
+        attempts += 1
         result = scan(line, position)
         span = (position, result.end) if result.end >= 0 else result.inner
         after = _skip_padding(line, span[1]) if span[1] >= 0 else -1

@@ -7,7 +7,6 @@ decoder at once; only a block with something unusual in it is read line by line.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, Final
@@ -18,9 +17,10 @@ from .collector import Collector
 from .entries import MAX_ID_CHARS, Chunk, Facts, FileIdentity, milliseconds
 from .files import Unreadable, open_transcript, read_at, reason
 from .lines import Record, entry_decoder, loads, read_line, unpaired
+from .names import named_id
 from .projection import clean
 
-__all__ = ["NotASession", "TranscriptReader", "Unreadable", "can_resume", "id_from_name"]
+__all__ = ["NotASession", "TranscriptReader", "Unreadable", "can_resume"]
 
 _BLOCK: Final = 1 << 20
 _KEPT_BUFFER: Final = 4 << 20
@@ -33,17 +33,10 @@ _HASHED: Final = 4096
 _DAMAGED_LINES: Final = 20
 _PATH_CHARS: Final = 4096
 _BOM: Final = b"\xef\xbb\xbf"
-_NAME: Final = re.compile(r"\d[0-9TtZz:.+-]*_(.+?)\.jsonl(?:\.(?:reset|deleted)\..*)?", re.DOTALL)
 
 
 class NotASession(Exception):
     """The file does not begin with a session header, and its name does not stand in for one."""
-
-
-def id_from_name(name: str) -> str | None:
-    """The session id in a file name ``<time>_<id>.jsonl``, also of an archived or deleted one."""
-    match = _NAME.fullmatch(name)
-    return match[1] if match and len(match[1]) <= MAX_ID_CHARS else None
 
 
 class TranscriptReader:
@@ -62,7 +55,7 @@ class TranscriptReader:
         self._path = os.fspath(path)
         self._stop = stop
         self._resumed = resume is not None
-        self.facts = Facts(damaged_lines=[]) if resume is None else msgspec.structs.replace(resume)
+        self.facts = Facts() if resume is None else msgspec.structs.replace(resume)
         self.facts.damaged_lines = list(self.facts.damaged_lines)
         self._opened = self._resumed
         self._collector = Collector(self.facts)
@@ -243,7 +236,7 @@ class TranscriptReader:
             facts.parent_session = _path(value.get("parentSession")) or _path(value.get("branchedFrom"))
             facts.started = milliseconds(value.get("timestamp"))
         elif _is_entry(value):
-            session_id = id_from_name(os.path.basename(self._path))
+            session_id = named_id(os.fsencode(os.path.basename(self._path)))
             if session_id is None:
                 raise NotASession
             facts.session_id, facts.named_by_file = unpaired(session_id), True

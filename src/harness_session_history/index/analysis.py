@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
-from functools import lru_cache
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 """The tokenizer of the search table."""
@@ -28,6 +26,9 @@ _CLASSES = bytes(
 _CASE_CHANGE = re.compile(
     f"(?<=[{_LOWER}])(?=[{_UPPER}])|(?<=[{_UPPER}])(?=[{_UPPER}][{_LOWER}]{{2}})|(?<=[0-9])(?=[{_UPPER}][{_LOWER}])"
 )
+# The same in classes, up to the end of the word and with too many finds: this form of expression is the fastest by far.
+_PERHAPS = re.compile(rb"A(?:(?<=aA)|(?<=AA)(?=aa))[aA]*")
+_PERHAPS_A_CHANGE, _PERHAPS_CHANGES = _PERHAPS.search, _PERHAPS.finditer
 _LONGEST_IDENTIFIER = 128  # a longer run of letters is encoded data, not a name
 
 # Zero-width characters that may stand inside one word: it is found by its parts and as a whole.
@@ -114,8 +115,18 @@ def foreign_characters(text: str) -> set[str]:
     return set(raw.translate(None, _ASCII).decode("utf-8", "surrogatepass"))
 
 
-def changing_characters(characters: Iterable[str]) -> list[str]:
-    return [c for c in characters if SUBSTITUTES[ord(c)] != c]
+_plain: set[str] = set()  # characters known to stay as they are, joiners apart
+
+
+def changing_characters(characters: set[str]) -> list[str]:
+    """Those of ``characters`` that the analysis replaces."""
+    unknown = characters - _plain
+    if not unknown:
+        return []
+    changing = [c for c in unknown if SUBSTITUTES[ord(c)] != c]
+    if len(_plain) < 20_000:
+        _plain.update(unknown.difference(changing, JOINERS))
+    return changing
 
 
 def unify(text: str) -> tuple[str, bool]:
@@ -125,6 +136,8 @@ def unify(text: str) -> tuple[str, bool]:
     if text.isascii():
         return text, False
     foreign = foreign_characters(text)
+    if foreign <= _plain:
+        return text, False
     joined = not foreign.isdisjoint(JOINERS)
     changing = changing_characters(foreign)
     if not changing:
@@ -145,36 +158,38 @@ def in_word(character: str) -> bool:
     return character.isalnum() or "\ue000" <= character <= "\uf8ff"
 
 
-@lru_cache(4096)
-def _case_changes(word: str) -> tuple[int, ...]:
-    return tuple(change.start() for change in _CASE_CHANGE.finditer(word))
+class _Cuts(dict[str, str]):
+    """Words that seem to change case, each with spaces where it does, remembered for the words seen last."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= 8192:
+            self.clear()
+        cut = self[word] = word if len(word) > _LONGEST_IDENTIFIER else _CASE_CHANGE.sub(" ", word)
+        return cut
 
 
-def cut_words(text: str) -> tuple[list[int], list[tuple[int, int]]]:
-    """Where unified ``text`` is cut at changes of case, and the (start, end) of each word so cut."""
+_CUTS = _Cuts()
+
+
+def cut_words(text: str) -> list[tuple[int, int, str]]:
+    """The words of unified ``text`` that are cut at changes of case: (start, end, the word with spaces in it)."""
     classes = text.encode("latin-1", "replace").translate(_CLASSES)
-    cuts: list[int] = []
-    words: list[tuple[int, int]] = []
-    small = classes.find(b"aA")
-    capital = classes.find(b"AAaa") if b"AA" in classes else -1
-    while small >= 0 or capital >= 0:
-        found = small if capital < 0 or 0 <= small < capital else capital
-        start, end = classes.rfind(b" ", 0, found) + 1, classes.find(b" ", found)
-        end = len(text) if end < 0 else end
-        while start and in_word(text[start - 1]):  # letters outside Latin-1 have no class
-            start -= 1
-        while end < len(text) and in_word(text[end]):
-            end += 1
-        if end - start <= _LONGEST_IDENTIFIER:
-            changes = _case_changes(text[start:end])
-            if changes:
-                cuts.extend([start + change for change in changes])
-                words.append((start, end))
-        if 0 <= small < end:
-            small = classes.find(b"aA", end)
-        if 0 <= capital < end:
-            capital = classes.find(b"AAaa", end)
-    return cuts, words
+    if _PERHAPS_A_CHANGE(classes) is None:
+        return []
+    words = []
+    last, ascii_only = 0, text.isascii()
+    for change in _PERHAPS_CHANGES(classes):
+        start, end = classes.rfind(b" ", 0, change.start()) + 1, change.end()
+        if not ascii_only:  # letters outside Latin-1 have no class
+            while start and in_word(text[start - 1]):
+                start -= 1
+            while end < len(text) and in_word(text[end]):
+                end += 1
+        cut = _CUTS[text[start:end]]
+        if len(cut) > end - start and start >= last:
+            words.append((start, end, cut))
+            last = end
+    return words
 
 
 def joined_words(text: str) -> list[tuple[int, int]]:
@@ -200,13 +215,6 @@ def unjoined(word: str) -> str:
     return word if word.isascii() else "".join([c for c in word if c not in JOINERS])
 
 
-def apart(text: str, cuts: list[int]) -> str:
-    if not cuts:
-        return text
-    ends = [*cuts[1:], len(text)]
-    return text[: cuts[0]] + " " + " ".join([text[start:end] for start, end in zip(cuts, ends, strict=True)])
-
-
 def document(text: str, search_text: str = "") -> tuple[str, str]:
     """The two columns of the search table for one entry's cleaned ``text``: (body, whole).
 
@@ -215,13 +223,18 @@ def document(text: str, search_text: str = "") -> tuple[str, str]:
     half a surrogate pair. Text without anything to cut comes back as it is.
     """
     unified, joined = unify(search_text or text)
-    cuts, spans = cut_words(unified)
+    words = cut_words(unified)
+    if not words and not joined and not search_text:
+        return unified, ""
+    pieces: list[str] = []
+    last = 0
+    for start, end, cut in words:
+        pieces += (unified[last:start], cut)
+        last = end
+    whole = [unified[start:end] for start, end, _ in words]
     if joined:
-        spans += joined_words(unified)
-    whole = [unified[start:end] for start, end in spans]
-    if joined:
-        whole = [unjoined(word) for word in whole]
+        whole = [unjoined(word) for word in whole + [unified[start:end] for start, end in joined_words(unified)]]
     if search_text:
         known = set(search_text.split())
         whole.append(unify(" ".join([word for word in text.split() if word not in known]))[0])
-    return apart(unified, cuts), " ".join(whole)
+    return "".join(pieces) + unified[last:], " ".join(whole)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .reading import Token, stems
+from .tokens import Token, stems
 
 # What English puts behind a word and the stemmer takes away again.
 _ENDINGS = (
@@ -18,7 +18,7 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 def relatives(token: Token) -> tuple[str, ...]:
     """Other forms of a word that have another stem: deploy and deployment, verify and verification, -sis and -ses."""
-    word, stem = token.word, token.stem
+    _, _, word, stem = token
     if len(stem) < 4 or not stem.isascii():
         return ()
     if stem.endswith(("ai", "ei", "oi", "ui")) and word.startswith(stem[:-1] + "y"):

@@ -14,13 +14,14 @@ from .analysis import in_word, is_unspaced
 from .graphemes import break_after, break_before
 from .pattern import Pattern
 from .query import Query
-from .reading import Reading, read, skeleton
+from .tokens import Reading, read, skeleton
 
 _PLACES = 64  # per term: more of them make no better snippet
 _READ_AT_ONCE = 2_000  # code points
 _READ_AT_MOST = 20_000  # code points, where a text's words cannot be searched for
 _READS = 6  # windows tried for a snippet
-_REACH = 160  # code points read around a place, beyond the length of the term
+_REACH = 20  # code points read before and behind a term whose words may be inflected or have much between them
+_NEAR = 300  # code points from a rare term within which a frequent one is looked for
 _LONGEST_WORD = 130
 
 
@@ -71,16 +72,14 @@ class Matcher:
         return _window(text, chars, *self._best(text, chars - 2)), True
 
     def _stands(self, pattern: Pattern, text: str, folded: str, complete: bool) -> bool:
-        if len(text) <= _READ_AT_ONCE and not pattern.single or not complete:
+        if not complete:
             return any(True for _ in pattern.found(read(text)))
-        tried = 0
-        for place in self._candidates(pattern, 0, text, folded, 0, len(folded)):
+        for tried, place in enumerate(self._candidates(pattern, 0, text, folded, 0, len(folded))):
             if place.sure or any(True for _ in pattern.found(_part(text, place.start, place.end)[1])):
                 return True
-            tried += 1
             if tried > _PLACES:
-                break
-        return tried > 0 and any(True for _ in pattern.found(read(text)))
+                return any(True for _ in pattern.found(read(text)))
+        return False
 
     def _read(self, text: str, start: int, end: int, terms: Iterable[int]) -> set[tuple[int, int, int]]:
         begin, reading = _part(text, start, end)
@@ -89,14 +88,21 @@ class Matcher:
     def _candidates(
         self, pattern: Pattern, term: int, text: str, folded: str, start: int, end: int
     ) -> Iterator[_Place]:
-        """Where the term may stand between ``start`` and ``end``, by its needles in the ``folded`` text."""
+        """Where the term may stand between ``start`` and ``end`` of the ``folded`` text."""
+        if pattern.expression is not None:
+            match = pattern.expression.search(folded, start, end)
+            while match:
+                yield _Place(match.start(), match.end(), term, pattern.unspaced)
+                match = pattern.expression.search(folded, match.start() + 1, end)
+            return
         for needle in pattern.needles:
             position = folded.find(needle, start, end)
             while position >= 0:
                 after = position + len(needle)
                 if _begins_word(text, folded, position):
                     if not pattern.single:
-                        yield _Place(max(0, position - pattern.before), position + pattern.length, term, False)
+                        begin = max(0, position - pattern.before - _REACH)
+                        yield _Place(begin, position + pattern.length + _REACH, term, False)
                     elif is_unspaced(folded[position]):
                         yield _Place(position, after, term, True)
                     else:
@@ -126,7 +132,7 @@ class Matcher:
         rare = [place for place in places if place.term not in frequent]
         for term in frequent:
             for place in rare[:_PLACES]:
-                near = max(0, place.start - 2 * _REACH), place.end + 2 * _REACH
+                near = max(0, place.start - _NEAR), place.end + _NEAR
                 places += _first(self._candidates(self._patterns[term], term, text, folded, *near), 2)
         return sorted(set(places))
 
@@ -222,7 +228,6 @@ def _part(text: str, start: int, end: int) -> tuple[int, Reading]:
     """What stands around ``text[start:end]``, read with whole words at its ends, and where that begins."""
     if len(text) <= end - start:
         return 0, read(text)
-    start, end = max(0, start - _REACH), min(len(text), end + _REACH)
     for _ in range(_LONGEST_WORD):
         if start == 0 or text[start - 1].isspace():
             break

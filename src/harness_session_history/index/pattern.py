@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .analysis import is_unspaced
 from .query import Term, Word
-from .reading import Reading, stems
+from .tokens import Reading, stems
 
 
 class _Form(NamedTuple):
@@ -17,16 +19,24 @@ class _Form(NamedTuple):
 
 
 class Pattern:
-    """One term, ready to be looked for."""
+    """One term, ready to be looked for.
+
+    In a folded text it is looked for by ``expression``, where each of its parts must stand as it is, and else by
+    ``needles``: one of them stands wherever the term does, about ``before`` behind its beginning.
+    """
 
     def __init__(self, term: Term) -> None:
         self.exact = term.quoted
         self.prefix = term.kind == "prefix"
         self.forms = [self._form(word) for word in term.words]
         self.length = len(term.text)
-        self.single = len(term.words) == 1 and len(term.words[0].parts) == 1
+        parts = [part for word in term.words for part in word.parts]
+        self.single = len(parts) == 1
+        self.unspaced = all(is_unspaced(part) for part in parts)
+        literal = not self.single and (self.exact or self.unspaced)
+        self.expression = re.compile(r"[\W_]*+".join([re.escape(part) for part in parts])) if literal else None
         anchor = max(range(len(term.words)), key=lambda i: len(term.words[i].whole))
-        self.needles = self._needles(term.words[anchor], self.prefix and anchor == len(term.words) - 1)
+        self.needles = self._needles(term.words[anchor])
         self.before = sum([len(word.whole) + 1 for word in term.words[:anchor]])
         self._known: dict[str, bool] = {}
 
@@ -36,10 +46,8 @@ class Pattern:
         all_stems = stems([*word.parts, word.whole, *word.relatives])
         return _Form(tuple(all_stems[: len(word.parts)]), frozenset(all_stems[len(word.parts) :]))
 
-    def _needles(self, word: Word, begins: bool) -> list[str]:
-        """Strings one of which stands in the folded text wherever ``word`` does."""
-        longest = max(word.parts[:-1], key=len, default="") if begins else max(word.parts, key=len)
-        words = [longest, word.whole, *word.relatives] if longest else [word.parts[-1]]
+    def _needles(self, word: Word) -> list[str]:
+        words = [max(word.parts, key=len), word.whole, *word.relatives]
         if not self.exact:  # a stem differs from its word in the last letter at most
             words = [stem[:-1] if len(stem) > 2 else stem for stem in stems(words)]
         return [w for w in dict.fromkeys(words) if not any(w != o and w.startswith(o) for o in words)]
@@ -61,11 +69,16 @@ class Pattern:
         for compound in reading.compounds:
             text = compound.word if self.exact else compound.stem
             compounds.setdefault(compound.first, []).append((compound.after, text))
-        tokens = [token.word if self.exact else token.stem for token in reading.tokens]
-        for first in range(len(tokens)):
-            after = self._ends(tokens, compounds, first, 0)
-            if after:
-                yield reading.tokens[first].start, reading.tokens[after - 1].end
+        column = 2 if self.exact else 3
+        tokens = [token[column] for token in reading.tokens]
+        form = self.forms[0]
+        beginnings = (*form.wholes, form.parts[0])
+        anything = self.prefix and len(self.forms) == 1
+        for first, token in enumerate(tokens):
+            if token in beginnings or first in compounds or (anything and token.startswith(beginnings)):
+                after = self._ends(tokens, compounds, first, 0)
+                if after:
+                    yield reading.tokens[first][0], reading.tokens[after - 1][1]
 
     def _ends(self, tokens: list[str], compounds: dict[int, list[tuple[int, str]]], at: int, place: int) -> int:
         """The token behind the term's words from ``place`` on, if they begin at token ``at``; else 0."""

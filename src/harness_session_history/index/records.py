@@ -9,18 +9,19 @@ from typing import NamedTuple
 from .schema import SESSION_SHIFT
 
 
-class IndexedEntry(NamedTuple):
-    """One user or assistant entry, ready to be written. `body` and `whole` are the analysed text, empty if it has none."""
+class EntryColumns(NamedTuple):
+    """User and assistant entries ready to be written, in columns, ascending by place; and the analysed text of those
+    that have any. A place is ``node << 1 | role``. Columns, because nothing is done with a single entry any more."""
 
-    node: int
-    role: int
-    time: int | None
-    offset: int
-    length: int
-    chars: int
-    key: int
-    body: str
-    whole: str
+    places: list[int]
+    times: list[int | None]
+    offsets: list[int]
+    lengths: list[int]
+    chars: list[int]
+    keys: list[int]
+    text_places: list[int]
+    bodies: list[str]
+    wholes: list[str]
 
 
 class TreePart(NamedTuple):

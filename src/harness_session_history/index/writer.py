@@ -5,14 +5,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import apsw
 import msgspec
 
-from .records import IndexedEntry, SourceRow, TreePart, integers, row_id, session_range
-from .schema import FIRST_KEY, GONE, SESSION
+from .records import EntryColumns, SourceRow, TreePart, integers, row_id, session_range
+from .schema import FIRST_KEY, GONE, SESSION, SESSION_SHIFT
 
+if TYPE_CHECKING:
+    from ..archive.branch import Columns
+
+#: Text that is held back until it is written in one go.
+TEXT_CHARACTERS = 4_000_000
 #: A tree's last row is extended up to this many nodes, then a new row begins.
 TREE_ROW_NODES = 4096
 
@@ -23,6 +29,8 @@ class Writer:
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
         self._revision = 0
+        self._texts: list[tuple[int, str, str]] = []
+        self._characters = 0
 
     def begin(self) -> None:
         """Opens a transaction; all rows that it touches carry the next revision."""
@@ -31,11 +39,13 @@ class Writer:
 
     def commit(self) -> None:
         """Makes what was written the snapshot that everybody sees."""
+        self._write_texts()
         self._set_meta("revision", self._revision)
         self._set_meta("snapshot_at", int(time.time() * 1000))
         self.connection.execute("COMMIT")
 
     def rollback(self) -> None:
+        self._texts, self._characters = [], 0
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
 
@@ -82,16 +92,20 @@ class Writer:
         self.connection.execute("DELETE FROM hidden WHERE id BETWEEN ? AND ?", (low, high))
         self.connection.execute("DELETE FROM trees WHERE session=?", (session,))
 
-    def add_entries(self, session: int, entries: Sequence[IndexedEntry]) -> None:
+    def add_entries(self, session: int, entries: EntryColumns) -> None:
         """Rows and tokens of entries, in ascending order of node."""
+        base = session << SESSION_SHIFT
         self.connection.executemany(
             "INSERT INTO entries(id, time, offset, length, chars, key) VALUES(?,?,?,?,?,?)",
-            [(row_id(session, e.node, e.role), e.time, e.offset, e.length, e.chars, e.key) for e in entries],
+            zip([base | place for place in entries.places], *entries[1:6], strict=True),
         )
-        self.connection.executemany(
-            "INSERT INTO search(rowid, body, whole) VALUES(?,?,?)",
-            [(row_id(session, e.node, e.role), e.body, e.whole) for e in entries if e.chars],
-        )
+        # The full-text rows wait for the end of the transaction: FTS5 ends a segment at every statement that SQLite
+        # guards by a savepoint (any upsert is one), and small segments have to be merged again.
+        rows = [base | place for place in entries.text_places]
+        self._texts += zip(rows, entries.bodies, entries.wholes, strict=True)
+        self._characters += sum(map(len, entries.bodies))
+        if self._characters > TEXT_CHARACTERS:
+            self._write_texts()
 
     def remove_entries(self, session: int, nodes: Iterable[int]) -> None:
         """Drops entries that a later entry of the same id has replaced."""
@@ -247,7 +261,16 @@ class Writer:
     def purged(self) -> None:
         self._set_meta("purge", 0)
 
+    def _write_texts(self) -> None:
+        texts, self._texts, self._characters = self._texts, [], 0
+        if texts:
+            texts.sort(key=itemgetter(0))  # a step down would end a segment, too
+            self.connection.executemany("INSERT INTO search(rowid, body, whole) VALUES(?,?,?)", texts)
+
     def _forget_tokens(self, rows: Sequence[int]) -> None:
+        if self._texts:
+            gone = set(rows)
+            self._texts = [text for text in self._texts if text[0] not in gone]
         self.connection.executemany("DELETE FROM search WHERE rowid=?", [(row,) for row in rows])
 
     def _meta(self, name: str) -> int:

@@ -16,7 +16,6 @@ from . import analysis
 from .analysis import (
     JOINERS,
     SUBSTITUTES,
-    apart,
     changing_characters,
     cut_words,
     foreign_characters,
@@ -25,14 +24,8 @@ from .analysis import (
     unjoined,
 )
 
-
-class Token(NamedTuple):
-    """One token of a text: ``start`` and ``end`` in code points of that text, ``word`` folded, ``stem`` stemmed."""
-
-    start: int
-    end: int
-    word: str
-    stem: str
+Token = tuple[int, int, str, str]
+"""One token of a text: start and end in code points of that text, the folded word, its stem."""
 
 
 class Compound(NamedTuple):
@@ -64,7 +57,7 @@ class _Tokenizers(threading.local):
 _tokenizers: _Tokenizers | None = None
 
 
-def _tokenize(raw: bytes) -> list[tuple[int, int, str, str]]:
+def _tokenize(raw: bytes) -> list[Token]:
     """(start byte, end byte, word, stem) of each token of analysed text."""
     global _tokenizers
     if _tokenizers is None:
@@ -114,30 +107,62 @@ def _aligned(text: str) -> tuple[str, list[int] | None, bool]:
 def read(text: str) -> Reading:
     """The tokens of ``text`` as the index holds them, with their places in ``text``."""
     unified, origin, joined = _aligned(text)
-    cuts, spans = cut_words(unified)
-    body = apart(unified, cuts)
-    raw = body.encode("utf-8", "replace")
+    words = cut_words(unified)
+    body, cuts = _cut(unified, words)
+    placed = _placed(body)
+    if origin is None and not words and not joined:
+        return Reading(placed, [])
     tokens: list[Token] = []
-    byte = place = cut = 0
-    for start, end, word, stem in _tokenize(raw):
-        if len(raw) != len(body):
-            place += len(raw[byte:start].decode())
-            byte = start
-            first, after = place, place + len(raw[start:end].decode())
-        else:
-            first, after = start, end
-        while cut < len(cuts) and cuts[cut] + cut < first:
+    cut = 0
+    for start, end, word, stem in placed:
+        while cut < len(cuts) and cuts[cut] < start:
             cut += 1
-        first, after = first - cut, after - cut
+        first, after = start - cut, end - cut
         if origin is not None:
             source = origin[after - 1]
             while origin[after] == source:  # one source character may have become several
                 after += 1
             first, after = origin[first], origin[after]
-        tokens.append(Token(first, after, word, stem))
+        tokens.append((first, after, word, stem))
+    spans = [(start, end) for start, end, _ in words]
     if joined:
         spans += joined_words(unified)
-    return Reading(tokens, _compounds(unified, origin, spans, tokens))
+    return Reading(tokens, _compounds(unified, origin, spans, tokens) if spans else [])
+
+
+def _cut(unified: str, words: list[tuple[int, int, str]]) -> tuple[str, list[int]]:
+    """``unified`` with its ``words`` cut, and where the spaces that do it stand."""
+    if not words:
+        return unified, []
+    pieces: list[str] = []
+    spaces: list[int] = []
+    last = 0
+    for start, end, cut in words:
+        pieces += (unified[last:start], cut)
+        shift = start + len(spaces)
+        spaces += [shift + i for i, character in enumerate(cut) if character == " "]
+        last = end
+    return "".join(pieces) + unified[last:], spaces
+
+
+def _placed(body: str) -> list[Token]:
+    """The tokens of ``body`` with their places in code points."""
+    raw = body.encode("utf-8", "replace")
+    tokens = _tokenize(raw)
+    if len(raw) == len(body):
+        return tokens
+    placed = []
+    byte = place = 0
+    for start, end, word, stem in tokens:
+        place += len(raw[byte:start].decode())
+        after = place + len(raw[start:end].decode())
+        placed.append((place, after, word, stem))
+        byte, place = end, after
+    return placed
+
+
+def _start(token: Token) -> int:
+    return token[0]
 
 
 def _compounds(
@@ -150,8 +175,8 @@ def _compounds(
             continue
         if origin is not None:
             start, end = origin[start], origin[end]
-        first = bisect_left(tokens, start, key=lambda token: token.start)
-        after = bisect_left(tokens, end, key=lambda token: token.start)
+        first = bisect_left(tokens, start, key=_start)
+        after = bisect_left(tokens, end, key=_start)
         found.append(Compound(first, after, whole[0][2], whole[0][3]))
     return found
 
@@ -161,7 +186,7 @@ class _Folds(dict[str, str]):
 
     def __missing__(self, character: str) -> str:
         tokens = read(character).tokens
-        folded = tokens[0].word if len(tokens) == 1 and len(tokens[0].word) == 1 else character
+        folded = tokens[0][2] if len(tokens) == 1 and len(tokens[0][2]) == 1 else character
         if len(self) < 20_000:
             self[character] = folded
         return folded

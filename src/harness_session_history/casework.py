@@ -1,0 +1,72 @@
+"""What the doctor looks at: files, index, registry and settings at one moment, and how to say a command.
+
+One of the places where archive and index meet. Everything is only looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import apsw
+
+from .archive.discovery import walk
+from .archive.registry import Registry, RegistryEntry
+from .archive.sources import Walk
+from .index.catalog import Catalog
+from .index.freshness import Difference, compare
+from .index.health import Health, examine, reading
+from .settings import Settings
+
+
+class Case:
+    """One moment of one history. Without a `connection` the index could not be read; then its catalog is empty."""
+
+    def __init__(
+        self, settings: Settings, health: Health, connection: apsw.Connection | None, cancelled: Callable[[], bool]
+    ) -> None:
+        self.settings, self.health, self.connection = settings, health, connection
+        self.catalog = Catalog()
+        if connection is not None:
+            self.catalog.update(connection)
+        # After the catalog: what was seen before must not vouch for a later snapshot.
+        self.walk: Walk = walk(settings.roots, cancelled=cancelled)
+        self.difference: Difference = compare(self.walk, self.catalog)
+        self.registry: Mapping[str, RegistryEntry] = Registry(settings.registry).entries()
+
+    def command(self, *words: str) -> str:
+        """A line for a shell that asks this very history: with the settings that the environment does not give."""
+        usual = Settings.resolve()
+        given: list[str] = []
+        if [r.path for r in self.settings.roots] != [r.path for r in usual.roots]:
+            for root in self.settings.roots:
+                given += ["--root", root.path]
+        if self.settings.index != Settings.resolve(roots=[r.path for r in self.settings.roots]).index:
+            given += ["--index", self.settings.index]
+        if self.settings.current_session and self.settings.current_session != usual.current_session:
+            given += ["--current", self.settings.current_session]
+        if self.settings.registry and self.settings.registry != usual.registry:
+            given += ["--registry", self.settings.registry]
+        return shlex.join(["session-history", *given, *words])
+
+
+@contextmanager
+def opened_case(settings: Settings, cancelled: Callable[[], bool]) -> Iterator[Case]:
+    """The case with its index opened read-only where that is possible. Raises apsw.Error for damage met later."""
+    health = examine(settings.index, cancelled)
+    if health.state not in ("sound", "damaged"):
+        yield Case(settings, health, None, cancelled)
+        return
+    with reading(settings.index, cancelled) as connection:
+        yield Case(settings, health, connection, cancelled)
+
+
+def shown(path: bytes | str) -> str:
+    """A path that can be written in UTF-8: bytes that are none become U+FFFD."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def for_shell(path: bytes | str) -> str:
+    return shlex.quote(shown(path))

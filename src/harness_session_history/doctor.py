@@ -1,0 +1,284 @@
+"""`doctor`: what state roots, files and index are in, what is wrong, and one command for each of it.
+
+For the owner of the sessions: it shows paths. It only looks, works where the index cannot be opened, and starts no
+maintenance.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import apsw
+import msgspec
+
+from .archive.discovery import WalkCancelled
+from .archive.entries import Facts
+from .archive.files import Unreadable, open_transcript
+from .archive.inspection import named_files
+from .casework import Case, for_shell, opened_case, shown
+from .desk import Cancelled
+from .errors import InvalidRequest
+from .index.health import OK, UNFINISHED, Health, is_held
+from .index.records import SourceRow
+from .index.schema import FOREIGN, SESSION, UNREADABLE, IndexFile
+from .maintenance import worker_lock
+from .response import iso
+
+if TYPE_CHECKING:
+    from .history import SessionHistory
+
+#: Below this the index has no room to grow.
+LITTLE_SPACE = 64 << 20
+#: Entries that are tried until one can be searched for.
+PROBES = 20
+_ID_CHARS = 128
+
+
+async def diagnose(
+    history: SessionHistory, session_id: str | None = None, entry_id: str | None = None
+) -> dict[str, Any]:
+    """The report; with `session_id` (and `entry_id`) also why that is or is not found. Never heals, never refreshes.
+
+    Keys: ``ok, checkedAt, complete, roots, sources, damaged, unavailable, index, maintenance, registry, problems`` and,
+    if asked for, ``session``. Raises InvalidRequest for an unusable id.
+    """
+    for name, value in (("session", session_id), ("entry", entry_id)):
+        if value is not None and not 0 < len(value) <= _ID_CHARS:
+            raise InvalidRequest(f"{name} must be a string of 1–{_ID_CHARS} characters, not {len(value)}")
+    if entry_id is not None and session_id is None:
+        raise InvalidRequest("an entry is looked for in its session", hint="Give --session too.")
+    import asyncio
+
+    cancelled = threading.Event()
+    work = partial(_diagnosed, history, session_id, entry_id, cancelled.is_set)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(None, work)
+    except asyncio.CancelledError:
+        cancelled.set()
+        raise
+
+
+def _diagnosed(
+    history: SessionHistory, session_id: str | None, entry_id: str | None, cancelled: Callable[[], bool]
+) -> dict[str, Any]:
+    try:
+        health: Health | None = None
+        try:
+            with opened_case(history.settings, cancelled) as case:
+                health = case.health
+                return _report(case, session_id, entry_id)
+        except apsw.InterruptError:
+            raise
+        except apsw.Error as error:
+            # Damage that only shows when a page is read: say so, and say what the files alone tell.
+            health = health or Health(path=history.settings.index)
+            health.state, health.reason = "damaged", str(error)
+            return _report(Case(history.settings, health, None, cancelled), session_id, entry_id)
+    except (apsw.InterruptError, WalkCancelled) as error:
+        raise Cancelled from error
+
+
+def _report(case: Case, session_id: str | None, entry_id: str | None) -> dict[str, Any]:
+    report: dict[str, Any] = {
+        "ok": True,
+        "checkedAt": iso(int(time.time() * 1000)),
+        "complete": case.difference.complete,
+        "roots": _roots(case),
+        "sources": case.difference.counts(),
+        "damaged": _damaged(case),
+        "unavailable": _unavailable(case),
+        "index": _index(case),
+        "maintenance": _maintenance(case),
+        "registry": _registry(case),
+    }
+    from .prescribing import problems
+
+    report["problems"] = problems(case, report)
+    report["ok"] = not any(problem["severity"] != "note" for problem in report["problems"])
+    if session_id is not None:
+        from .explaining import explain
+
+        report["session"] = explain(case, session_id, entry_id)
+    return report
+
+
+def _roots(case: Case) -> list[dict[str, Any]]:
+    counts = [0] * len(case.settings.roots)
+    for file in case.walk.files.values():
+        counts[file.root] += 1
+    found = []
+    for root, state, files in zip(case.settings.roots, case.walk.roots, counts, strict=True):
+        said: dict[str, Any] = {
+            "path": shown(root.path),
+            "named": root.explicit,
+            "reachable": state.reachable,
+            "reason": state.reason,
+            "required": state.reported,
+            "files": files,
+        }
+        if state.reachable and not files:
+            # Files that do not count: another root's, another user's, other names of files that are counted elsewhere.
+            said["otherFiles"] = len(named_files(root.path, ""))
+        found.append(said)
+    return found
+
+
+def _damaged(case: Case) -> list[dict[str, Any]]:
+    """Indexed files with lines that could not be read, as of the time they were indexed."""
+    if case.connection is None:
+        return []
+    changed = {row.path for _, row in case.difference.changed}
+    found = []
+    for path, session_id, facts in case.connection.execute(
+        "SELECT path, session_id, facts FROM sources WHERE damaged > 0 AND state = ? ORDER BY path", (SESSION,)
+    ):
+        if path not in case.walk.files:
+            continue
+        known = Facts() if facts is None else msgspec.msgpack.decode(facts, type=Facts)
+        found.append(
+            {
+                "path": shown(path),
+                "sessionId": session_id,
+                "count": known.damaged + known.torn_tail,
+                "lines": damaged_lines(known),
+                "changedSince": path in changed,
+            }
+        )
+    return found
+
+
+def damaged_lines(facts: Facts) -> list[int]:
+    """Line numbers (1-based; the first twenty) of what could not be read, with that of a torn last line."""
+    torn = [facts.lines if facts.open_tail else facts.lines + 1] if facts.torn_tail else []
+    return [*facts.damaged_lines, *torn]
+
+
+def _unavailable(case: Case) -> list[dict[str, str]]:
+    """Files and folders that should count and do not, each with its reason."""
+    found = [{"path": shown(path), "code": "unreadable", "reason": why} for path, why in case.walk.unavailable]
+    for item in found:
+        if item["reason"] == "a link that leaves the roots":
+            item["code"] = "leaves_roots"
+    for path, file in case.walk.files.items():
+        row = case.catalog.sources.get(path)
+        if row is None or row.identity != file.state:
+            continue
+        if row.state == UNREADABLE:
+            found.append({"path": shown(path), "code": "unreadable", "reason": why_unreadable(path)})
+        elif row.state == FOREIGN and file.named_id is not None and row.identity[2]:
+            found.append({"path": shown(path), "code": "not_a_session", "reason": "it does not begin like a session"})
+    return found
+
+
+def why_unreadable(path: bytes) -> str:
+    """Why a file cannot be read now."""
+    try:
+        descriptor, _ = open_transcript(os.fsdecode(path))
+    except Unreadable as problem:
+        return str(problem)
+    os.close(descriptor)
+    return "it could not be read whole when it was last tried; it can be opened now"
+
+
+def _index(case: Case) -> dict[str, Any]:
+    said: dict[str, Any] = msgspec.to_builtins(case.health)
+    snapshot = case.health.snapshot_at
+    said["path"] = shown(case.health.path)
+    said["snapshotAt"] = iso(snapshot)
+    said["snapshotAgeSeconds"] = None if snapshot is None else max(0, int(time.time() - snapshot / 1000))
+    said["search"] = _searched(case)
+    if said["search"]["ran"] and not said["search"]["ok"] and case.health.state == "sound":
+        case.health.state, case.health.reason = "damaged", said["search"]["reason"]
+        said["state"], said["reason"] = case.health.state, case.health.reason
+    return said
+
+
+def _searched(case: Case) -> dict[str, Any]:
+    """Really runs a search: for a word of one of the newest entries, which must be among what is found."""
+    from .evidence import Evidence
+
+    def said(ran: bool, ok: bool, reason: str) -> dict[str, Any]:
+        return {"ran": ran, "ok": ok, "reason": reason}
+
+    if case.connection is None:
+        return said(False, False, "the index cannot be read")
+    evidence = Evidence(case.connection, case.catalog)
+    rows = case.connection.execute(
+        "SELECT id FROM entries WHERE chars > 0 AND id NOT IN (SELECT id FROM hidden) ORDER BY id DESC LIMIT ?", (PROBES,)
+    )
+    located = evidence.locate_many([int(row) for (row,) in rows])
+    if not located:
+        return said(False, False, "nothing with text is indexed")
+    try:
+        for one in located:
+            entry = evidence.hydrate([one])[0]
+            word = None if entry is None else _word(entry.text)
+            if entry is not None and word is not None:
+                began = time.perf_counter()
+                found = _finds(case, word, case.catalog.sessions[one.session].session_id, entry.entry_id)
+                spent = f"{(time.perf_counter() - began) * 1000:.0f} ms"
+                return said(True, found, f"in {spent}" if found else "a word of an indexed entry does not find it")
+    except apsw.InterruptError:
+        raise
+    except apsw.Error as error:
+        return said(True, False, str(error))
+    return said(False, False, f"the newest {len(located)} entries are no longer in their files as they were indexed")
+
+
+def _word(text: str) -> str | None:
+    """The longest plain word of a text."""
+    from .index.reading import read
+
+    words = [token.word for token in read(text[:4000]).tokens if token.word.isascii() and token.word.isalpha()]
+    return max(words, key=len, default=None)
+
+
+def _finds(case: Case, word: str, session_id: str, entry_id: str) -> bool:
+    """Whether the search of every day, over one session, gives this entry for this word, newest first."""
+    from .finding import search
+    from .index.query import parse
+    from .index.search import Searcher, Weigher
+    from .request import SearchRequest, build_request
+    from .views import Views
+
+    assert case.connection is not None
+    request = build_request(
+        operation="search", query=word, session_id=session_id, include_deleted=True, include_current=True,
+        sort="newest", limit=20,
+    )  # fmt: skip
+    assert isinstance(request, SearchRequest)
+    views = Views(case.catalog, case.registry, case.settings.current_session)
+    searcher = Searcher(case.connection, Weigher(case.connection), views.scope(request), case.catalog)
+    answer, _ = search(case.connection, searcher, views, request, parse(word), lambda: None)
+    hits = answer["results"]
+    return answer["truncated"] or any(hit["citation"]["entryId"] == entry_id for hit in hits)
+
+
+def _maintenance(case: Case) -> dict[str, Any]:
+    return {
+        "enabled": case.settings.maintenance,
+        "workerRunning": is_held(worker_lock(case.settings.index)),
+        "writing": is_held(IndexFile(case.settings.index).lock()),
+        "pending": case.difference.pending,
+        "purgePending": case.health.purge_pending,
+    }
+
+
+def _registry(case: Case) -> dict[str, Any] | None:
+    path = case.settings.registry
+    if path is None:
+        return None
+    reason = ""
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        reason = error.strerror or "it cannot be read"
+    return {"path": shown(path), "readable": not reason, "reason": reason, "sessions": len(case.registry)}
+
+

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import apsw
 
 from .archive.discovery import walk
+from .archive.files import Unreadable, open_transcript
 from .archive.registry import Registry, RegistryEntry
 from .archive.sources import Walk
 from .index.catalog import Catalog
@@ -70,3 +71,13 @@ def shown(path: bytes | str) -> str:
 
 def for_shell(path: bytes | str) -> str:
     return shlex.quote(shown(path))
+
+
+def why_unreadable(path: bytes) -> str:
+    """Why a file cannot be read now."""
+    try:
+        descriptor, _ = open_transcript(os.fsdecode(path))
+    except Unreadable as problem:
+        return str(problem)
+    os.close(descriptor)
+    return "it could not be read whole when it was last tried; it can be opened now"

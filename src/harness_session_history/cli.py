@@ -81,7 +81,7 @@ async def _perform(options: argparse.Namespace, arguments: dict[str, Any] | None
         else:
             from .doctor import diagnose
 
-            _show(await diagnose(history, options.session, options.entry), options.json)
+            _show_report(await diagnose(history, options.session, options.entry), options.json)
     return 0
 
 
@@ -157,12 +157,26 @@ def _on_terminal() -> bool:
 def _show_answer(answer: Any, as_json: bool) -> None:
     if as_json or not _on_terminal():
         return _show(answer, True)
-    from shutil import get_terminal_size
-
     from .display.terminal import render_text
 
-    colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    _write(render_text(answer, color=colour, width=get_terminal_size().columns), end="")
+    colour, width = _terminal()
+    _write(render_text(answer, color=colour, width=width), end="")
+
+
+def _show_report(report: dict[str, Any], as_json: bool) -> None:
+    if as_json or not _on_terminal():
+        return _show(report, True)
+    from .display.terminal import render_report
+
+    colour, width = _terminal()
+    _write(render_report(report, color=colour, width=width), end="")
+
+
+def _terminal() -> tuple[bool, int]:
+    """Whether the terminal takes colours, and how wide it is."""
+    from shutil import get_terminal_size
+
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb", get_terminal_size().columns
 
 
 def _show(data: Any, as_json: bool) -> None:

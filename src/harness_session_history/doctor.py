@@ -6,7 +6,6 @@ maintenance.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -18,13 +17,11 @@ import msgspec
 
 from .archive.discovery import WalkCancelled
 from .archive.entries import Facts
-from .archive.files import Unreadable, open_transcript
 from .archive.inspection import named_files
-from .casework import Case, for_shell, opened_case, shown
+from .casework import Case, opened_case, shown, why_unreadable
 from .desk import Cancelled
 from .errors import InvalidRequest
-from .index.health import OK, UNFINISHED, Health, is_held
-from .index.records import SourceRow
+from .index.health import Health, is_held
 from .index.schema import FOREIGN, SESSION, UNREADABLE, IndexFile
 from .maintenance import worker_lock
 from .response import iso
@@ -32,8 +29,6 @@ from .response import iso
 if TYPE_CHECKING:
     from .history import SessionHistory
 
-#: Below this the index has no room to grow.
-LITTLE_SPACE = 64 << 20
 #: Entries that are tried until one can be searched for.
 PROBES = 20
 _ID_CHARS = 128
@@ -175,16 +170,6 @@ def _unavailable(case: Case) -> list[dict[str, str]]:
     return found
 
 
-def why_unreadable(path: bytes) -> str:
-    """Why a file cannot be read now."""
-    try:
-        descriptor, _ = open_transcript(os.fsdecode(path))
-    except Unreadable as problem:
-        return str(problem)
-    os.close(descriptor)
-    return "it could not be read whole when it was last tried; it can be opened now"
-
-
 def _index(case: Case) -> dict[str, Any]:
     said: dict[str, Any] = msgspec.to_builtins(case.health)
     snapshot = case.health.snapshot_at
@@ -232,7 +217,7 @@ def _searched(case: Case) -> dict[str, Any]:
 
 def _word(text: str) -> str | None:
     """The longest plain word of a text."""
-    from .index.reading import read
+    from .index.tokens import read
 
     words = [token.word for token in read(text[:4000]).tokens if token.word.isascii() and token.word.isalpha()]
     return max(words, key=len, default=None)

@@ -11,11 +11,25 @@ from typing import NamedTuple
 
 import apsw
 
-from .archive.entries import FileIdentity
+from .archive.branch import Tree
+from .archive.entries import (
+    ASSISTANT,
+    KIND_ASSISTANT_BARE,
+    KIND_ASSISTANT_TEXT,
+    KIND_USER_BARE,
+    KIND_USER_TEXT,
+    USER,
+    FileIdentity,
+)
 from .archive.hydration import Hydrated, Status, Unreadable, Wanted, hydrate, tool_statuses
 from .index.catalog import Catalog
-from .index.records import node_of, session_range
+from .index.records import node_of, row_id, session_range
 from .index.schema import SESSION_SHIFT
+from .index.writer import tree_columns
+
+_END = 1 << 62
+#: The roles of entries by their kind bytes.
+_ROLES = {KIND_USER_BARE: USER, KIND_USER_TEXT: USER, KIND_ASSISTANT_BARE: ASSISTANT, KIND_ASSISTANT_TEXT: ASSISTANT}
 
 
 class Located(NamedTuple):
@@ -89,11 +103,29 @@ class Evidence:
         path = self.path(located.session)
         if path is None:
             return {}
+        start, wanted = located.offset + located.length, set(calls)
         _, last = session_range(located.session)
         following = self.connection.execute(
             "SELECT offset FROM entries WHERE id > ? AND id <= ? ORDER BY id LIMIT 1", (located.row, last)
         ).fetchone()
         try:
-            return tool_statuses(path, located.offset + located.length, following[0] if following else 1 << 62, calls)
+            found = tool_statuses(path, start, _END if following is None else following[0], wanted)
+            if following is not None and found.keys() != wanted:
+                end = self._end_on_line(located)
+                if end is None or end > following[0]:
+                    found |= tool_statuses(path, following[0], end or _END, wanted - found.keys())
         except Unreadable:
             return {}
+        return found
+
+    def _end_on_line(self, located: Located) -> int | None:
+        """Where the next entry on the same branch begins: another branch may have been written in between."""
+        columns = tree_columns(self.connection, located.session)
+        if not any(links for _, _, links, _ in columns):
+            return 0  # without branches that is the next entry of the file
+        kinds = b"".join(column[1] for column in columns)
+        for node in Tree(columns).line_through(located.node):
+            if node > located.node and kinds[node] in _ROLES:
+                following = self.locate(row_id(located.session, node, _ROLES[kinds[node]]))
+                return None if following is None else following.offset
+        return None

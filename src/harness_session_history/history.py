@@ -6,6 +6,7 @@ waits for a refresh. Every answer comes from the last committed snapshot and fro
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -24,7 +25,7 @@ from .index.freshness import Difference, compare
 from .index.schema import IndexFile
 from .index.upkeep import purge, truncate_log
 from .maintenance import Maintainer, changes, worker_lock
-from .refresh import Budget, Progress, Refresh, Stopped
+from .refresh import Budget, Lost, Outcome, Progress, Refresh, Stopped
 from .request import ListRequest, OpenRequest, SearchRequest, build_request, unset
 from .response import WARNING, HistoryResult, iso
 from .settings import Settings
@@ -33,6 +34,8 @@ from .views import Views, listed
 if TYPE_CHECKING:
     from .request import Branch, Kind, Operation, Role, Sort
     from .settings import PathArgument
+
+log = logging.getLogger("harness_session_history")
 
 AnyRequest = ListRequest | SearchRequest | OpenRequest
 #: A step names the lane that runs it; its result comes back into the generator, its value is the end's result.
@@ -75,9 +78,10 @@ class SessionHistory:
 
     @classmethod
     def of(cls, settings: Settings) -> SessionHistory:
-        """A history over settings that are already resolved."""
+        """A history over settings that are already resolved, in a process that nobody else works in."""
         history = cls.__new__(cls)
         history._set_up(settings)
+        history._alone = True
         return history
 
     def _set_up(self, settings: Settings) -> None:
@@ -87,7 +91,7 @@ class SessionHistory:
         self._registry = Registry(self.settings.registry)
         self._readers, self._writers = Lane("read", self._index), Lane("write", self._index)
         self._seen: _Seen | None = None
-        self._closed = False
+        self._closed = self._alone = False
 
     async def __call__(
         self,
@@ -305,7 +309,9 @@ class SessionHistory:
     def _refresh(self, desk: Desk, budget: Budget, progress: Progress | None, session_id: str | None) -> Refresh:
         for last in (False, True):
             connection = desk.connection()
-            run = Refresh(self._index, connection, desk.catalog, partial(self._walk, budget.cancelled), budget, progress)
+            walk_now = partial(self._walk, budget.cancelled)
+            elsewhere = None if self._alone or last else partial(self._refresh_elsewhere, session_id, budget, progress)
+            run = Refresh(self._index, connection, desk.catalog, walk_now, budget, progress, elsewhere)
             try:
                 run.run(session_id)
                 break
@@ -322,8 +328,19 @@ class SessionHistory:
                 ) from error
             except Stopped as stopped:
                 raise Cancelled from stopped
+            except Lost:
+                log.warning("a refresh in a process of its own was lost; going on in this one")
         self._seen = None if run.wrote else _Seen(desk.catalog.revision, desk.identity, run.seen, once=True)
         return run
+
+    def _refresh_elsewhere(self, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
+        from .remote import refresh
+
+        return refresh(self.settings, session_id, budget, progress)
+
+    def refresh_here(self, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
+        """A refresh in this thread and process."""
+        return self._refresh(self._writers.desk, budget, progress, session_id).outcome
 
     def _healed(self, damage: _Damaged, desk: Desk, cancelled: Callable[[], bool]) -> None:
         desk.close()

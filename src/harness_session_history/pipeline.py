@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO
+from typing import IO
 
 import msgspec
 
@@ -27,14 +27,14 @@ class ReaderLost(Exception):
     """A reading process ended before it had delivered everything."""
 
 
-def write_frame(stream: BinaryIO, value: object) -> None:
+def write_frame(stream: IO[bytes], value: object) -> None:
     """One length-prefixed msgpack value."""
     body = msgspec.msgpack.encode(value)
     stream.write(_LENGTH.pack(len(body)))
     stream.write(body)
 
 
-def read_frame(stream: BinaryIO) -> bytes | None:
+def read_frame(stream: IO[bytes]) -> bytes | None:
     """The bytes of the next value, None at the end of the stream."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:

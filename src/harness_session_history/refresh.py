@@ -37,6 +37,8 @@ Progress = Callable[[int, int, int, int], None]
 BATCH_CHARACTERS = 2_000_000
 BATCH_ENTRIES = 10_000
 BATCH_SECONDS = 0.5
+#: From so many bytes on, a refresh is done in a process of its own (where there is a caller's loop to keep free).
+ELSEWHERE_BYTES = 4 << 20
 #: From so many bytes on, files are read in processes of their own.
 PARALLEL_BYTES = 32 << 20
 #: How often a file that is replaced while it is read is tried again.
@@ -45,6 +47,10 @@ ATTEMPTS = 3
 
 class Stopped(Exception):
     """The budget is used up, or the caller has gone."""
+
+
+class Lost(Exception):
+    """A process that was to do the work could not be started, or ended without a word."""
 
 
 class Budget:
@@ -102,6 +108,12 @@ class Item:
         return size
 
 
+def _volume(difference: Difference) -> int:
+    """Bytes that will be read, at most."""
+    new = sum(file.identity.size for file in difference.new)
+    return new + sum(Item(file, row).bytes for file, row in difference.changed)
+
+
 class Refresh:
     """One run over one index."""
 
@@ -113,7 +125,9 @@ class Refresh:
         walk: Callable[[], Walk],
         budget: Budget,
         progress: Progress | None = None,
+        elsewhere: Callable[[], Outcome] | None = None,
     ) -> None:
+        self.elsewhere = elsewhere
         self.index, self.connection, self.catalog = index, connection, catalog
         self.walk, self.budget, self.progress = walk, budget, progress
         self.writer = Writer(connection)
@@ -133,6 +147,9 @@ class Refresh:
         difference = self._compared(session_id)
         if not difference.pending and not difference.unreadable:
             self.outcome.unavailable = difference.unavailable
+            return
+        if self.elsewhere is not None and _volume(difference) >= ELSEWHERE_BYTES:
+            self.outcome, self.wrote = self.elsewhere(), True
             return
         lock = self.index.lock()
         began = time.monotonic()

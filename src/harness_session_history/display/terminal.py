@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from .cards import GUTTER, Card, Line, Piece, Style, cards, error_card
+from .report import report_cards
 from .words import Answer
 
 _SGR: dict[Style, str] = {
@@ -50,6 +51,11 @@ def render_text(result: Answer, *, color: bool, width: int) -> str:
 def render_error(error: Answer, color: bool, width: int = 80) -> str:
     """An error (the dict of ``SessionHistoryError.as_dict()``) for a person at a terminal."""
     return _lines_text([error_card(error)], color=color, width=max(_NARROWEST, width))
+
+
+def render_report(report: Answer, *, color: bool, width: int) -> str:
+    """The doctor's report for a person at a terminal."""
+    return _render(report_cards(report), color=color, width=width)
 
 
 def plain_text(result: Answer) -> str:

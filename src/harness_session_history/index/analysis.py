@@ -58,9 +58,14 @@ def _within(codepoint: int, ranges: tuple[tuple[int, int], ...]) -> bool:
     return any(low <= codepoint <= high for low, high in ranges)
 
 
-def is_unspaced(character: str) -> bool:
-    """Whether ``character`` belongs to a script without spaces between words: it is then a word by itself."""
-    return character >= "\u0e00" and _within(ord(character), _UNSPACED)
+def is_unspaced(word: str) -> bool:
+    """Whether a word of the analysed text is one character of a script without spaces between words."""
+    if word < "\u0e00" or len(word) != 1:
+        return False
+    codepoint = ord(word)
+    if _PRIVATE <= codepoint <= _PRIVATE + _MARKS[1] - _MARKS[0]:  # see _mark
+        codepoint += _MARKS[0] - _PRIVATE
+    return _within(codepoint, _UNSPACED)
 
 
 def _mark(character: str) -> str:
@@ -92,7 +97,9 @@ def _substitute(character: str) -> str:
             compatible = unicodedata.normalize("NFKC", character)
             text = compatible if compatible.isalnum() else character
     else:
-        return character
+        text = character
+        if category != "Cn":  # what is not yet assigned in such a script may be a letter for SQLite
+            return character
     return f" {text} " if _within(codepoint, _UNSPACED) else text
 
 

@@ -35,7 +35,9 @@ class Catalog:
 
         Called inside a read transaction, it agrees with whatever is read in it.
         """
-        values = dict(connection.execute("SELECT name, value FROM meta WHERE name IN ('revision', 'snapshot_at', 'purge')"))
+        values = dict(
+            connection.execute("SELECT name, value FROM meta WHERE name IN ('revision', 'snapshot_at', 'purge')")
+        )
         revision = int(values["revision"] or 0)
         if revision == self.revision:
             return False

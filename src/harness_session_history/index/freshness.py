@@ -118,5 +118,7 @@ def _add_absent(difference: Difference, walk: Walk, sources: dict[bytes, SourceR
     if session_id is None:
         difference.unavailable += len(walk.unavailable)
         difference.unavailable += sum(
-            1 for root in walk.roots if not root.reachable and root.reported and os.fsencode(root.path) not in away_known
+            1
+            for root in walk.roots
+            if not root.reachable and root.reported and os.fsencode(root.path) not in away_known
         )

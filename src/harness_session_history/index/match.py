@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from .analysis import in_word, is_unspaced
+from .analysis import in_word, is_unspaced, unify
 from .graphemes import break_after, break_before
 from .pattern import Pattern
 from .query import Query
@@ -20,7 +20,7 @@ _PLACES = 64  # per term: more of them make no better snippet
 _READ_AT_ONCE = 2_000  # code points
 _READ_AT_MOST = 20_000  # code points, where a text's words cannot be searched for
 _READS = 6  # windows tried for a snippet
-_REACH = 20  # code points read before and behind a term whose words may be inflected or have much between them
+_REACH = 20  # code points read before and behind a place: words may be inflected, or have much between them
 _NEAR = 300  # code points from a rare term within which a frequent one is looked for
 _LONGEST_WORD = 130
 
@@ -46,6 +46,10 @@ class Matcher:
         if not self._literal:
             return True
         folded, complete = skeleton(text)
+        if not complete:  # the places in the text do not matter here, so its simpler form will do
+            unified, _ = unify(text)
+            if (again := skeleton(unified))[1]:
+                text, (folded, complete) = unified, again
         return all(self._stands(self._patterns[term], text, folded, complete) for term in self._literal)
 
     def spans(self, text: str, limit: int = 200) -> list[tuple[int, int, int]]:
@@ -101,8 +105,7 @@ class Matcher:
                 after = position + len(needle)
                 if _begins_word(text, folded, position):
                     if not pattern.single:
-                        begin = max(0, position - pattern.before - _REACH)
-                        yield _Place(begin, position + pattern.length + _REACH, term, False)
+                        yield _Place(max(0, position - pattern.before), position + pattern.length, term, False)
                     elif is_unspaced(folded[position]):
                         yield _Place(position, after, term, True)
                     else:
@@ -228,6 +231,7 @@ def _part(text: str, start: int, end: int) -> tuple[int, Reading]:
     """What stands around ``text[start:end]``, read with whole words at its ends, and where that begins."""
     if len(text) <= end - start:
         return 0, read(text)
+    start, end = max(0, start - _REACH), min(len(text), end + _REACH)
     for _ in range(_LONGEST_WORD):
         if start == 0 or text[start - 1].isspace():
             break

@@ -34,7 +34,7 @@ class Pattern:
         self.single = len(parts) == 1
         self.unspaced = all(is_unspaced(part) for part in parts)
         literal = not self.single and (self.exact or self.unspaced)
-        self.expression = re.compile(r"[\W_]*+".join([re.escape(part) for part in parts])) if literal else None
+        self.expression = self._expression(parts) if literal else None
         anchor = max(range(len(term.words)), key=lambda i: len(term.words[i].whole))
         self.needles = self._needles(term.words[anchor])
         self.before = sum([len(word.whole) + 1 for word in term.words[:anchor]])
@@ -45,6 +45,12 @@ class Pattern:
             return _Form(word.parts, frozenset([word.whole]))
         all_stems = stems([*word.parts, word.whole, *word.relatives])
         return _Form(tuple(all_stems[: len(word.parts)]), frozenset(all_stems[len(word.parts) :]))
+
+    @staticmethod
+    def _expression(parts: list[str]) -> re.Pattern[str]:
+        # Letters newer than this Python are no letters to it, but they are words of the term all the same.
+        unknown = re.escape("".join([c for part in parts for c in part if not c.isalnum()]))
+        return re.compile(rf"(?:[^\w{unknown}]|_)*+".join([re.escape(part) for part in parts]))
 
     def _needles(self, word: Word) -> list[str]:
         words = [max(word.parts, key=len), word.whole, *word.relatives]
@@ -69,8 +75,7 @@ class Pattern:
         for compound in reading.compounds:
             text = compound.word if self.exact else compound.stem
             compounds.setdefault(compound.first, []).append((compound.after, text))
-        column = 2 if self.exact else 3
-        tokens = [token[column] for token in reading.tokens]
+        tokens = [token[2] if self.exact else token[3] for token in reading.tokens]
         form = self.forms[0]
         beginnings = (*form.wholes, form.parts[0])
         anything = self.prefix and len(self.forms) == 1

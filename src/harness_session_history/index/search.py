@@ -165,7 +165,11 @@ class Searcher:
             pass
         counts, size = self.weigher.noted[row]
         norm = K1 * (1 - B + B * size / self.weigher.mean)
-        held = [(self.rarity(term) * count * (K1 + 1) / (count + norm), term) for term, count in zip(terms, counts, strict=True) if count]
+        held = [
+            (self.rarity(term) * count * (K1 + 1) / (count + norm), term)
+            for term, count in zip(terms, counts, strict=True)
+            if count
+        ]
         return sum(score for score, _ in held), tuple(term for _, term in held)
 
     def count(self, expression: str) -> int:
@@ -241,7 +245,9 @@ class Searcher:
         """Rows in scope that match, the highest (in general the newest) first, at most `limit`."""
         allowed = self.scope.sessions
         if allowed is not None and len(allowed) <= 8:
-            yield from self._session_by_session(expression, limit, within, sorted(allowed, reverse=True), per_session, weigh)
+            yield from self._session_by_session(
+                expression, limit, within, sorted(allowed, reverse=True), per_session, weigh
+            )
             return
         low, high = within
         left = limit

@@ -110,13 +110,17 @@ class Writer:
     def remove_entries(self, session: int, nodes: Iterable[int]) -> None:
         """Drops entries that a later entry of the same id has replaced."""
         rows = [row_id(session, node, role) for node in nodes for role in (0, 1)]
-        known = [
-            int(row[0])
-            for row in self.connection.execute(
-                "SELECT id FROM entries WHERE id IN (SELECT value FROM carray(?)) AND chars>0",
-                (apsw.carray(integers(rows)),),
-            )
-        ] if rows else []
+        known = (
+            [
+                int(row[0])
+                for row in self.connection.execute(
+                    "SELECT id FROM entries WHERE id IN (SELECT value FROM carray(?)) AND chars>0",
+                    (apsw.carray(integers(rows)),),
+                )
+            ]
+            if rows
+            else []
+        )
         self._forget_tokens(known)
         for table in ("entries", "hidden"):
             self.connection.executemany(f"DELETE FROM {table} WHERE id=?", [(row,) for row in rows])
@@ -137,7 +141,10 @@ class Writer:
     def set_hidden(self, session: int, rows: set[int]) -> None:
         """Makes `rows` exactly the rows of this session that are off its visible branch."""
         low, high = session_range(session)
-        before = {int(row[0]) for row in self.connection.execute("SELECT id FROM hidden WHERE id BETWEEN ? AND ?", (low, high))}
+        before = {
+            int(row[0])
+            for row in self.connection.execute("SELECT id FROM hidden WHERE id BETWEEN ? AND ?", (low, high))
+        }
         self.connection.executemany("DELETE FROM hidden WHERE id=?", [(row,) for row in sorted(before - rows)])
         self.connection.executemany("INSERT INTO hidden VALUES(?)", [(row,) for row in sorted(rows - before)])
 

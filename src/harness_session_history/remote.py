@@ -1,0 +1,142 @@
+"""A large refresh in a process of its own, so that the caller's event loop never waits for this process's interpreter.
+
+The child does what the caller would have done, under the same lock and budget, and says so on its standard output, one
+JSON document a line. It ends when its standard input does: nothing is left behind by a caller that is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from typing import BinaryIO
+
+import msgspec
+
+from .errors import SessionHistoryError
+from .maintenance import child_environment
+from .refresh import Budget, Lost, Outcome, Progress, Stopped
+from .settings import Settings
+
+#: How long after its deadline a child may still take to say what it did.
+GRACE_SECONDS = 1.0
+
+
+class Order(msgspec.Struct):
+    """What a child is told, on the first line of its standard input. `seconds` is its budget; None: no end."""
+
+    settings: Settings
+    session_id: str | None
+    seconds: float | None
+
+
+class Report(msgspec.Struct, omit_defaults=True):
+    """One line of what a child says: how far it is, or (last) what it did."""
+
+    progress: tuple[int, int, int, int] | None = None
+    outcome: Outcome | None = None
+
+
+def refresh(settings: Settings, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
+    """The outcome of a refresh that a child does. Raises Lost, and Stopped if the caller has gone."""
+    try:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "harness_session_history.remote"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=child_environment(),
+        )
+    except OSError as error:
+        raise Lost from error
+    lines: queue.Queue[bytes] = queue.Queue()
+    assert child.stdin is not None and child.stdout is not None
+    threading.Thread(target=_pump, args=(child.stdout, lines), daemon=True).start()
+    try:
+        order = Order(settings, session_id, None if budget.deadline is None else budget.left())
+        with contextlib.suppress(OSError):
+            child.stdin.write(msgspec.json.encode(order) + b"\n")
+            child.stdin.flush()
+        return _followed(lines, budget, progress)
+    finally:
+        child.kill()
+        child.wait()
+        for stream in (child.stdin, child.stdout):
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+def _followed(lines: queue.Queue[bytes], budget: Budget, progress: Progress | None) -> Outcome:
+    decoder = msgspec.json.Decoder(Report)
+    last = None if budget.deadline is None else budget.deadline + GRACE_SECONDS
+    while True:
+        if budget.cancelled():
+            raise Stopped
+        if last is not None and time.monotonic() > last:
+            return Outcome(left=1)
+        try:
+            line = lines.get(timeout=0.02)
+        except queue.Empty:
+            continue
+        if not line:
+            raise Lost
+        report = decoder.decode(line)
+        if report.outcome is not None:
+            return report.outcome
+        if report.progress is not None and progress is not None:
+            progress(*report.progress)
+
+
+def _pump(stream: BinaryIO, lines: queue.Queue[bytes]) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        for line in stream:
+            lines.put(line)
+    lines.put(b"")
+
+
+def main() -> None:
+    """The child."""
+    from .history import SessionHistory
+
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    threading.Thread(target=_end_with_the_caller, daemon=True).start()
+    deadline = None if order.seconds is None else time.monotonic() + order.seconds
+    history = SessionHistory.of(order.settings)
+    try:
+        outcome = history.refresh_here(order.session_id, Budget(deadline), _Teller())
+    except SessionHistoryError:
+        return  # the caller tries for itself and meets the same error
+    finally:
+        history.close_now()
+    _say(Report(outcome=outcome))
+
+
+class _Teller:
+    """Tells the caller how far the work is, a few times a second."""
+
+    def __init__(self) -> None:
+        self._told = 0.0
+
+    def __call__(self, files: int, all_files: int, size: int, all_bytes: int) -> None:
+        now = time.monotonic()
+        if now - self._told > 0.1 or files == all_files:
+            self._told = now
+            _say(Report(progress=(files, all_files, size, all_bytes)))
+
+
+def _say(report: Report) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _end_with_the_caller() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)  # a transaction that is cut off so is rolled back by whoever opens the index next
+
+
+if __name__ == "__main__":
+    main()

@@ -7,10 +7,10 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_table import found, texts
 
 from harness_session_history.index.analysis import document
 from harness_session_history.index.tokens import read, skeleton
+from search_table import found, texts
 
 
 def words_of(text: str) -> list[str]:

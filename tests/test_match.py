@@ -6,10 +6,10 @@ import pytest
 from apsw.unicode import grapheme_next_break
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from search_table import texts
 
 from harness_session_history.index.match import Matcher
 from harness_session_history.index.query import parse
+from search_table import texts
 
 
 def matcher(query: str) -> Matcher:

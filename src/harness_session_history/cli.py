@@ -157,10 +157,11 @@ def _on_terminal() -> bool:
 def _show_answer(answer: Any, as_json: bool) -> None:
     if as_json or not _on_terminal():
         return _show(answer, True)
+    from shutil import get_terminal_size
+
     from .display.terminal import render_text
 
-    colour, width = _terminal()
-    _write(render_text(answer, color=colour, width=width), end="")
+    _write(render_text(answer, color=_in_colour(), width=get_terminal_size().columns), end="")
 
 
 def _show_report(report: dict[str, Any], as_json: bool) -> None:
@@ -168,15 +169,11 @@ def _show_report(report: dict[str, Any], as_json: bool) -> None:
         return _show(report, True)
     from .display.terminal import render_report
 
-    colour, width = _terminal()
-    _write(render_report(report, color=colour, width=width), end="")
+    _write(render_report(report, color=_in_colour()), end="")
 
 
-def _terminal() -> tuple[bool, int]:
-    """Whether the terminal takes colours, and how wide it is."""
-    from shutil import get_terminal_size
-
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb", get_terminal_size().columns
+def _in_colour() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _show(data: Any, as_json: bool) -> None:

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 _default: list[SessionHistory] = []
 
 
+def default_history() -> SessionHistory:
+    """The one history that is made from the environment. Raises InvalidRequest for a wrong setting."""
+    if not _default:
+        _default.append(SessionHistory())
+    return _default[0]
+
+
 async def session_history(
     *,
     operation: Operation = unset("search"),
@@ -41,6 +48,4 @@ async def session_history(
     The same arguments, answers and errors as a `SessionHistory`, over one that is made from the environment.
     """
     arguments = dict(locals())
-    if not _default:
-        _default.append(SessionHistory())
-    return await _default[0](**arguments)
+    return await default_history()(**arguments)

@@ -10,9 +10,11 @@ from typing import TypeVar
 
 import apsw
 
+from .errors import IndexUnavailable
 from .index.catalog import Catalog
-from .index.schema import IndexFile
+from .index.schema import Identity, IndexFile
 from .index.search import Weigher
+from .index.soundness import check
 
 T = TypeVar("T")
 
@@ -26,20 +28,50 @@ class Desk:
 
     def __init__(self, index: IndexFile) -> None:
         self.index = index
-        self._connection: apsw.Connection | None = None
-        self._identity: tuple[int, int] | None = None
         self.catalog = Catalog()
+        self._connection: apsw.Connection | None = None
+        self._identity: Identity | None = None
         self._weigher: Weigher | None = None
+        self._stamp: tuple[int, int] | None = None
+        self._trusted: tuple[int, int] | None = None
+        self._counted = False
 
     def connection(self) -> apsw.Connection:
         """The connection, opened anew if the index file has been replaced. Raises IndexUnavailable."""
-        identity = self.index.identity()
-        if self._connection is not None and identity == self._identity and identity is not None:
+        if self._connection is not None and self._is_current():
             return self._connection
         self.close()
-        self._connection = self.index.connect()
-        self._identity = self.index.identity()
+        self._connection, self._identity = self.index.connect()
+        # A file that cannot be written is read without its locks, so only its time says that it was changed.
+        self._stamp = self.index.stamp() if self._connection.readonly("main") else None
         return self._connection
+
+    def _is_current(self) -> bool:
+        identity = self.index.identity()
+        return identity is not None and identity == self._identity and self._stamp in (None, self.index.stamp())
+
+    def verify(self, *, finds_nothing: bool = False) -> None:
+        """Makes sure that the snapshot still holds what was committed; inside the transaction that reads it.
+
+        Costs next to nothing unless the file was changed by somebody who is no writer of ours, or an answer is about to
+        say that there is nothing. Raises Unsound.
+        """
+        assert self._connection is not None
+        version, revision = self._connection.data_version(), self.catalog.revision
+        if self._trusted != (version, revision):
+            # Every writer raises the revision. (Emptying the log changes only the version: then this is for nothing.)
+            tampered = self._trusted is not None and self._trusted[1] == revision
+            self._trusted, self._counted = (version, revision), False
+            if tampered:
+                self._check()
+        if finds_nothing:
+            self._check()
+
+    def _check(self) -> None:
+        assert self._connection is not None
+        if not self._counted:
+            check(self._connection, thorough=True)
+            self._counted = True
 
     @property
     def weigher(self) -> Weigher:
@@ -53,14 +85,17 @@ class Desk:
         return self._connection is not None
 
     @property
-    def identity(self) -> tuple[int, int] | None:
+    def identity(self) -> Identity | None:
         """Which file the connection is to."""
         return self._identity
 
     def close(self) -> None:
+        """Closes the connection and forgets all that was kept."""
         if self._connection is not None:
             self._connection.close(True)
-        self._connection, self._identity, self._weigher, self.catalog = None, None, None, Catalog()
+        self._connection = self._identity = self._weigher = self._stamp = self._trusted = None
+        self._counted = False
+        self.catalog = Catalog()
 
 
 Job = Callable[[Desk, Callable[[], bool]], T]
@@ -75,7 +110,10 @@ class Lane:
 
     def submit(self, job: Job[T], cancelled: threading.Event) -> Future[T]:
         """Queues a job; `cancelled` ends it, before it begins or in the middle."""
-        return self._pool.submit(self.run, job, cancelled.is_set)
+        try:
+            return self._pool.submit(self.run, job, cancelled.is_set)
+        except RuntimeError as error:
+            raise closed() from error
 
     def run(self, job: Job[T], cancelled: Callable[[], bool]) -> T:
         """Runs a job in this thread."""
@@ -87,3 +125,8 @@ class Lane:
         """Waits for what runs, then closes the connection."""
         self._pool.submit(self.desk.close).result()
         self._pool.shutdown()
+
+
+def closed() -> IndexUnavailable:
+    """The error of a call to a history that is closed."""
+    return IndexUnavailable("this history is closed", hint="make a new SessionHistory")

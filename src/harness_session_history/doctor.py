@@ -6,6 +6,7 @@ maintenance.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -217,10 +218,7 @@ def _searched(case: Case) -> dict[str, Any]:
 
 def _word(text: str) -> str | None:
     """The longest plain word of a text."""
-    from .index.tokens import read
-
-    words = [token.word for token in read(text[:4000]).tokens if token.word.isascii() and token.word.isalpha()]
-    return max(words, key=len, default=None)
+    return max(re.findall(r"[^\W\d_]{2,30}", text[:4000]), key=len, default=None)
 
 
 def _finds(case: Case, word: str, session_id: str, entry_id: str) -> bool:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import apsw
 
-from .archive.branch import Tree
 from .archive.entries import (
     ASSISTANT,
     KIND_ASSISTANT_BARE,
@@ -25,7 +24,6 @@ from .archive.hydration import Hydrated, Status, Unreadable, Wanted, hydrate, to
 from .index.catalog import Catalog
 from .index.records import node_of, row_id, session_range
 from .index.schema import SESSION_SHIFT
-from .index.writer import tree_columns
 
 _END = 1 << 62
 #: The roles of entries by their kind bytes.
@@ -120,6 +118,9 @@ class Evidence:
 
     def _end_on_line(self, located: Located) -> int | None:
         """Where the next entry on the same branch begins: another branch may have been written in between."""
+        from .archive.branch import Tree
+        from .index.writer import tree_columns
+
         columns = tree_columns(self.connection, located.session)
         if not any(links for _, _, links, _ in columns):
             return 0  # without branches that is the next entry of the file

@@ -36,7 +36,7 @@ class Finding:
 def explain(case: Case, session_id: str, entry_id: str | None) -> dict[str, Any]:
     """``{sessionId, entryId, found, reasons, files, command}``; `found` is whether a plain call finds it now.
 
-    Codes of a session: ``not_indexed, changed, current, deleted, other_user, outside_roots, unavailable, unreadable,
+    Codes of a session: ``not_indexed, stale, current, deleted, other_user, outside_roots, unavailable, unreadable,
     not_a_session, other_id, index_unavailable, unknown``; of an entry: ``damaged, other_branch, not_text, superseded,
     duplicate_file, not_indexed, changed, not_citable, elsewhere, unknown_entry``.
     """
@@ -62,15 +62,15 @@ def explain(case: Case, session_id: str, entry_id: str | None) -> dict[str, Any]
     return {
         "sessionId": session_id,
         "entryId": entry_id,
-        "found": not finding.reasons and opening is not None,
+        "found": opening is not None and not finding.options,
         "reasons": finding.reasons,
         "files": files,
         "command": opening,
     }
 
 
-#: Reasons that a call can be told to pass over.
-_WIDENED = {"current", "deleted", "other_branch"}
+#: Reasons that a call can be told to pass over, and one that hides only what is newer than the index.
+_WIDENED = {"current", "deleted", "other_branch", "stale"}
 
 
 def _files(case: Case, session_id: str) -> list[dict[str, Any]]:
@@ -194,7 +194,8 @@ def _known_session(case: Case, session: SessionRow, files: list[dict[str, Any]],
         finding.options.append("--include-current")
     counting = next((one for one in files if session.path is not None and one["path"] == shown(session.path)), None)
     if counting is not None and counting["state"] == "changed since it was indexed":
-        finding.add("changed", f"Its file {counting['path']} has changed since it was indexed.", refresh)
+        text = f"Its file {counting['path']} has changed since it was indexed: what was added later is not found."
+        finding.add("stale", text, refresh)
     waiting = next((one for one in files if one["state"] == "not indexed"), None)
     if waiting is not None:
         finding.add("not_indexed", f"Another file of it, {waiting['path']}, is not indexed yet.", refresh)
@@ -258,7 +259,7 @@ class _Entry:
                 "not_text", f"It is {last.what} (line {last.line}): only the text of user and assistant messages is found."
             )
         elif self.session is None or tree is None or node is None or tree.kinds[node] not in TEXT_ROLES:
-            if not any(reason["code"] in ("not_indexed", "changed") for reason in self.finding.reasons):
+            if not any(reason["code"] == "not_indexed" for reason in self.finding.reasons):
                 self.finding.add("not_indexed", f"It is in the file (line {last.line}) and not indexed yet.", self.refresh)
         else:
             self._indexed(tree, node, last.line)
@@ -273,7 +274,7 @@ class _Entry:
                 "changed", f"Line {line} no longer says what was indexed, so it is not shown.", self.refresh
             )
             return
-        self.finding.reasons[:] = [one for one in self.finding.reasons if one["code"] not in ("changed", "not_indexed")]
+        self.finding.reasons[:] = [one for one in self.finding.reasons if one["code"] not in ("stale", "not_indexed")]
         if not tree.visible[node]:
             self.finding.add(
                 "other_branch", f"It is on an abandoned branch (line {line}), which is searched only with --branch any."

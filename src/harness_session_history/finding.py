@@ -106,16 +106,24 @@ class Finder:
                         copies.append(found)
             self._seen.update(copy.row for copy in copies)
             if len(copies) > 1:
-                copies.sort(key=self._written)
+                copies = self._first_written_first(copies)
             yield place, copies
 
     def _in_scope(self, row: int) -> bool:
         return self.scope.within(row >> SESSION_SHIFT) and (self.scope.off_branch or not self.evidence.hidden(row))
 
-    def _written(self, located: Located) -> tuple[int, bool, int]:
-        session = self.views.catalog.sessions[located.session]
-        began = session.started if session.started is not None else session.first_time
-        return (1 << 62 if began is None else began), session.parent is not None, located.session
+    def _first_written_first(self, copies: list[Located]) -> list[Located]:
+        """Ancestors before their forks, then by the time at which the sessions began."""
+        holders = {copy.session for copy in copies}
+        sessions = self.views.catalog.sessions
+
+        def written(copy: Located) -> tuple[int, int, int]:
+            session = sessions[copy.session]
+            above = sum(ancestor.key in holders for ancestor in self.views.lineage(session)[1:])
+            began = session.started if session.started is not None else session.first_time
+            return above, 1 << 62 if began is None else began, copy.row
+
+        return sorted(copies, key=written)
 
     def _verified(self, place: int, copies: list[Located], verify: bool) -> Hit | None:
         """The first copy whose bytes still say what was indexed, if it really matches."""
@@ -129,7 +137,7 @@ class Finder:
             if verify and not self.matcher.holds(entry.text):
                 return None
             visible = not self.evidence.hidden(located.row)
-            others = [copy for other, copy in enumerate(copies) if other != at and copy.session != located.session]
+            others = [copy for copy in copies[at + 1 :] if copy.session != located.session]
             named = dict.fromkeys(self.views.catalog.sessions[copy.session].session_id for copy in others)
             return Hit(place, located, session, entry, visible, list(named)[:NAMED])
         return None

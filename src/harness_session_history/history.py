@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
@@ -20,7 +20,7 @@ from .archive.discovery import WalkCancelled, walk
 from .archive.registry import Registry
 from .archive.sources import Walk
 from .desk import Cancelled, Desk, Job, Lane
-from .errors import IndexUnavailable, RefreshIncomplete
+from .errors import IndexUnavailable, InvalidRequest, RefreshIncomplete, SessionNotFound
 from .index.freshness import Difference, compare
 from .index.schema import IndexFile
 from .index.upkeep import purge, truncate_log
@@ -32,17 +32,21 @@ from .settings import Settings
 from .views import Views, listed
 
 if TYPE_CHECKING:
+    from .conversation import Conversation, Work
     from .request import Branch, Kind, Operation, Role, Sort
     from .settings import PathArgument
 
 log = logging.getLogger("harness_session_history")
 
 AnyRequest = ListRequest | SearchRequest | OpenRequest
+T = TypeVar("T")
 #: A step names the lane that runs it; its result comes back into the generator, its value is the end's result.
 Steps = Generator[tuple[Lane, Job[Any]], Any, Any]
 
 #: ``refresh=True`` has this long, from the call.
 REFRESH_SECONDS = 25.0
+#: A conversation that is known is brought up to date for so long, then answered as it is.
+RECALL_SECONDS = 5.0
 #: Without a snapshot, the first call builds one for so long.
 FIRST_BUILD_SECONDS = 5.0
 #: What was seen on disk is believed for KEEP_FACTOR times as long as it took to see, at most for FRESH_SECONDS; a look
@@ -143,6 +147,25 @@ class SessionHistory:
         """As `refresh`, worked out in this thread."""
         freshness: dict[str, Any] = self._run(self._refresh_steps(session_id, progress))
         return freshness
+
+    def conversation(self, session_id: str | None = None) -> Conversation:
+        """One conversation, for the tools that recall it; by default the one that is calling.
+
+        Raises InvalidRequest if no id is given and the caller's own is unknown.
+        """
+        from .conversation import Conversation
+
+        own = self.settings.current_session if session_id is None else session_id
+        if own is None:
+            raise InvalidRequest(
+                "the calling conversation is unknown",
+                hint="name it: history_tools(session_id), SESSION_HISTORY_CURRENT, or --current",
+            )
+        return Conversation(own, self._recall)
+
+    async def _recall(self, session_id: str, work: Work[T]) -> T:
+        answer: T = await self._awaited(self._recall_steps(session_id, work))
+        return answer
 
     async def maintain(self, *, watch: bool = False, progress: Progress | None = None) -> None:
         """Brings everything up to date and cleans up, without a caller's budget; with `watch`, again and again.
@@ -278,6 +301,23 @@ class SessionHistory:
             yield self._writers, self._first_built
         return (yield self._readers, partial(self._answered, request, True))
 
+    def _recall_steps(self, session_id: str, work: Work[T]) -> Steps:
+        """Brings the conversation's own file up to date, then works on the snapshot."""
+        for _ in range(2):
+            incomplete: RefreshIncomplete | None = None
+            try:
+                if not (yield self._readers, partial(self._in_snapshot, partial(self._is_current, session_id))):
+                    try:
+                        yield self._writers, partial(self._caught_up, session_id, time.monotonic())
+                    except RefreshIncomplete as error:
+                        incomplete = error  # the answer itself says how far the snapshot reaches
+                return (yield self._readers, partial(self._in_snapshot, partial(self._recalled, work)))
+            except SessionNotFound as missing:
+                raise (incomplete or missing) from None
+            except _Damaged as damage:
+                yield self._writers, partial(self._healed, damage)
+        raise IndexUnavailable("the index is damaged", hint="run `session-history doctor`")
+
     def _refresh_steps(self, session_id: str | None, progress: Progress | None) -> Steps:
         yield self._writers, partial(self._refreshed, session_id, None, progress)
         return (yield self._readers, partial(self._freshness_now, session_id))
@@ -291,8 +331,9 @@ class SessionHistory:
         cancelled: Callable[[], bool],
     ) -> None:
         """Brings the selected files up to date or raises RefreshIncomplete."""
-        budget = Budget(deadline, cancelled)
-        run = self._refresh(desk, budget, progress, session_id)
+        self._settle(self._refresh(desk, Budget(deadline, cancelled), progress, session_id))
+
+    def _settle(self, run: Refresh) -> None:
         if not run.outcome.settled:
             self._seen = None
             counts = run.outcome.counts()
@@ -303,13 +344,33 @@ class SessionHistory:
                 details=counts,
             )
 
+    def _caught_up(self, session_id: str, began: float, desk: Desk, cancelled: Callable[[], bool]) -> None:
+        """Brings one session up to date, by its own files where these are known; or raises RefreshIncomplete."""
+        from .conversation import own_files
+
+        desk.catalog.update(desk.connection())
+        known = own_files(desk.catalog, session_id) is not None
+        deadline = began + (RECALL_SECONDS if known else REFRESH_SECONDS)
+
+        def look() -> Walk:
+            return own_files(desk.catalog, session_id) or self._walk(cancelled)
+
+        self._settle(self._refresh(desk, Budget(deadline, cancelled), None, session_id, look))
+
     def _first_built(self, desk: Desk, cancelled: Callable[[], bool]) -> None:
         self._refresh(desk, Budget(time.monotonic() + FIRST_BUILD_SECONDS, cancelled), None, None)
 
-    def _refresh(self, desk: Desk, budget: Budget, progress: Progress | None, session_id: str | None) -> Refresh:
+    def _refresh(
+        self,
+        desk: Desk,
+        budget: Budget,
+        progress: Progress | None,
+        session_id: str | None,
+        look: Callable[[], Walk] | None = None,
+    ) -> Refresh:
         for last in (False, True):
             connection = desk.connection()
-            walk_now = partial(self._walk, budget.cancelled)
+            walk_now = look or partial(self._walk, budget.cancelled)
             elsewhere = None if self._alone or last else partial(self._refresh_elsewhere, session_id, budget, progress)
             run = Refresh(self._index, connection, desk.catalog, walk_now, budget, progress, elsewhere)
             try:
@@ -330,7 +391,10 @@ class SessionHistory:
                 raise Cancelled from stopped
             except Lost:
                 log.warning("a refresh in a process of its own was lost; going on in this one")
-        self._seen = None if run.wrote else _Seen(desk.catalog.revision, desk.identity, run.seen, once=True)
+        if run.wrote:
+            self._seen = None
+        elif look is None:
+            self._seen = _Seen(desk.catalog.revision, desk.identity, run.seen, once=True)
         return run
 
     def _refresh_elsewhere(self, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
@@ -352,14 +416,27 @@ class SessionHistory:
         self, request: AnyRequest, as_it_is: bool, desk: Desk, cancelled: Callable[[], bool]
     ) -> HistoryResult | None:
         """The answer from the snapshot; None if there is none yet, unless the answer is wanted as it is."""
+
+        def answer(desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]) -> HistoryResult | None:
+            if desk.catalog.snapshot_at is None and not as_it_is:
+                return None
+            return self._compose(request, desk, connection, cancelled)
+
+        return self._in_snapshot(answer, desk, cancelled)
+
+    def _in_snapshot(
+        self,
+        work: Callable[[Desk, apsw.Connection, Callable[[], bool]], T],
+        desk: Desk,
+        cancelled: Callable[[], bool],
+    ) -> T:
+        """Works within one read transaction, for which the desk's catalog is up to date."""
         connection = desk.connection()
         connection.set_progress_handler(cancelled, 5000, id=desk)
         try:
             connection.execute("BEGIN")
             desk.catalog.update(connection)
-            if desk.catalog.snapshot_at is None and not as_it_is:
-                return None
-            return self._compose(request, desk, connection, cancelled)
+            return work(desk, connection, cancelled)
         except (apsw.CorruptError, apsw.NotADBError) as error:
             identity = desk.identity
             desk.close()
@@ -372,13 +449,26 @@ class SessionHistory:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
+    def _is_current(
+        self, session_id: str, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
+    ) -> bool:
+        """Whether the snapshot has the session's own files as they are on disk."""
+        from .conversation import own_files
+
+        files = own_files(desk.catalog, session_id)
+        return files is not None and not compare(files, desk.catalog, session_id).pending
+
+    def _recalled(
+        self, work: Work[T], desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
+    ) -> T:
+        from .conversation import Snapshot
+
+        views = Views(desk.catalog, self._registry.entries(), self.settings.current_session)
+        return work(Snapshot(connection, views, desk.weigher, partial(_check, cancelled)))
+
     def _compose(
         self, request: AnyRequest, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
     ) -> HistoryResult:
-        def check() -> None:
-            if cancelled():
-                raise Cancelled
-
         difference, freshness = self._freshness(request.session_id, desk, cancelled)
         if difference.pending or desk.catalog.purge:
             self.maintainer.found_work()
@@ -390,7 +480,7 @@ class SessionHistory:
             from .index.search import Searcher
 
             searcher = Searcher(connection, desk.weigher, views.scope(request), desk.catalog)
-            body, marks = search(connection, searcher, views, request, parse(request.query), check)
+            body, marks = search(connection, searcher, views, request, parse(request.query), partial(_check, cancelled))
         elif isinstance(request, OpenRequest):
             from .opening import open_entry
 
@@ -445,6 +535,11 @@ class SessionHistory:
 
     def _walk(self, cancelled: Callable[[], bool]) -> Walk:
         return walk(self.settings.roots, cancelled=cancelled)
+
+
+def _check(cancelled: Callable[[], bool]) -> None:
+    if cancelled():
+        raise Cancelled
 
 
 class _Seen:

@@ -143,12 +143,12 @@ def _of_files(case: Case, report: dict[str, Any], found: Problems) -> None:
     for item in report["unavailable"][:EACH]:
         path = for_shell(item["path"])
         if item["code"] == "not_a_session":
-            text, command = "is named like a session and is none", f"head -c 300 {path}"
+            text, command = "A file is named like a session and is none", f"head -c 300 {path}"
         elif item["code"] == "leaves_roots":
-            text, command = "is a link that leaves the roots and is not followed", f"readlink -f {path}"
+            text, command = "A link leaves the roots and is not followed", f"readlink -f {path}"
         else:
-            text, command = f"cannot be read ({item['reason']})", f"ls -ld {path}"
-        found.add("warning", item["code"], f"{item['path']} {text}.", command)
+            text, command = f"A file or folder cannot be read ({item['reason']})", f"ls -ld {path}"
+        found.add("warning", item["code"], f"{text}: {item['path']}", command)
     for item in report["damaged"][:EACH]:
         lines = [str(line) for line in item["lines"]]
         more = item["count"] - len(lines)
@@ -156,8 +156,7 @@ def _of_files(case: Case, report: dict[str, Any], found: Problems) -> None:
         found.add(
             "note",
             "damaged_lines",
-            f"{item['path']} is damaged in {place}; everything else in it is indexed."
-            + (" It has changed since." if item["changedSince"] else ""),
+            f"Damaged in {place}, otherwise indexed{' (and changed since)' if item['changedSince'] else ''}: {item['path']}",
             f"sed -n '{lines[0] if lines else 1}p' {for_shell(item['path'])}",
         )
     left = sum(max(0, len(report[name]) - EACH) for name in ("unavailable", "damaged"))

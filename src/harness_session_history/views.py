@@ -143,12 +143,11 @@ class Views:
         folder = one_line((session.cwd or "").replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
         return f"{folder or 'session'}-{short_id(session.session_id)}"
 
-    def view(self, session: SessionRow) -> dict[str, Any]:
-        """The session view of an answer."""
+    def lineage(self, session: SessionRow) -> list[SessionRow]:
+        """The session, its parent, its parent's parent and so on, as far as they are known."""
         lineage = [session]
-        parent_id = self.parent_id(session)
         seen = {session.session_id}
-        above = parent_id
+        above = self.parent_id(session)
         while above is not None and above not in seen and len(lineage) < _DEPTH:
             key = self.catalog.key_by_id.get(above)
             if key is None:
@@ -156,6 +155,11 @@ class Views:
             seen.add(above)
             lineage.append(self.catalog.sessions[key])
             above = self.parent_id(lineage[-1])
+        return lineage
+
+    def view(self, session: SessionRow) -> dict[str, Any]:
+        """The session view of an answer."""
+        lineage = self.lineage(session)
         return {
             "sessionId": session.session_id,
             "shortId": short_id(session.session_id),
@@ -169,7 +173,7 @@ class Views:
             "createdAt": iso(session.first_time if session.first_time is not None else session.started),
             "updatedAt": iso(session.activity),
             "messageCount": session.messages,
-            "parentSessionId": parent_id,
+            "parentSessionId": self.parent_id(session),
         }
 
 

@@ -83,12 +83,12 @@ def hydrate(
 ) -> Hydration:
     """Reads and verifies the wanted spans of one transcript.
 
-    With ``identity`` (the one stored at indexing) every answer is None if another file has taken the path. A file that
-    grew is fine: the spans are verified one by one. Raises ``Unreadable``.
+    With ``identity`` (the one stored at indexing) every answer is None if another file has taken the path or this one
+    has become shorter. A file that grew is fine: the spans are verified one by one. Raises ``Unreadable``.
     """
     descriptor, now = open_transcript(path)
     try:
-        replaced = identity is not None and identity[:2] != now[:2]
+        replaced = identity is not None and (identity[:2] != now[:2] or now.size < identity.size)
         return Hydration([None if replaced else _hydrate(descriptor, now.size, w) for w in wanted], now)
     except OSError as error:
         raise Unreadable(reason(error)) from error

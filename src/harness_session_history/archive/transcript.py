@@ -23,7 +23,7 @@ from .projection import clean
 __all__ = ["NotASession", "TranscriptReader", "Unreadable", "can_resume"]
 
 _BLOCK: Final = 1 << 20
-_KEPT_BUFFER: Final = 4 << 20
+_KEPT_BUFFER: Final = 16 << 20
 _CHUNK_BYTES: Final = 8 << 20
 _CHUNK_CHARS: Final = 1 << 20
 _CHUNK_NODES: Final = 32_768

@@ -9,6 +9,15 @@ from .cards import Card, Line, Piece, Style
 from .words import Answer
 
 PATH = 4096
+_COUNTS = {
+    "selected": "in all",
+    "indexed": "indexed as on disk",
+    "changed": "changed or gone since",
+    "missing": "not indexed yet",
+    "unavailable": "unavailable",
+    "duplicate": "further files of a session",
+    "damaged": "with damaged lines",
+}
 _TONE: dict[str, Style] = {"error": "warn", "warning": "warn", "note": "dim"}
 
 
@@ -29,7 +38,9 @@ def _verdict(report: Answer) -> Card:
     elif report.get("ok") is True:
         title = [Piece("Healthy: ", "good"), Piece("everything is indexed as on disk", "bold")]
     else:
-        title = [Piece("Incomplete: ", "warn"), Piece("searches work, but not over everything", "bold")]
+        nothing = words.part(report.get("index")).get("snapshotAt") is None
+        what = "nothing is indexed yet" if nothing else "searches work, but something is left out"
+        title = [Piece("Incomplete: ", "warn"), Piece(what, "bold")]
     return Card(title, [], framed=False)
 
 
@@ -63,8 +74,8 @@ def _roots(report: Answer) -> Card:
         state = words.count(root.get("files"), "file") if root.get("reachable") else f"not read: {root.get('reason')}"
         body.append(_label("root", f"{words.one_line(root.get('path'), PATH)} ({words.one_line(state)})"))
     sources = words.part(report.get("sources"))
-    said = ", ".join(f"{words.number(value):,} {words.one_line(name, 40)}" for name, value in sources.items())
-    body.append(_label("files", said))
+    counts = [f"{words.number(sources.get(name)):,} {said}" for name, said in _COUNTS.items() if words.number(sources.get(name))]
+    body.append(_label("files", ", ".join(counts) or "none"))
     return Card([Piece("Sessions", "bold")], body, framed=False)
 
 
@@ -79,11 +90,11 @@ def _index(report: Answer) -> Card:
         _label(
             "holds",
             f"{words.count(index.get('sessions'), 'session')}, {words.count(index.get('entries'), 'entry', 'entries')}, "
-            f"{_size(index.get('size'))}, schema {index.get('schemaVersion')}, "
+            f"{_size(index.get('size'))}, schema {index.get('schemaVersion') or '-'}, "
             f"folder {words.one_line(index.get('folderMode') or 'absent', 10)}, "
             + ("writable" if index.get("writable") else "not writable"),
         ),
-        _label("of", words.when(index.get("snapshotAt")) + _age(index.get("snapshotAgeSeconds"))),
+        _label("made", _made(index)),
         _label("checks", f"file {_check(index.get('quickCheck'))}, full text {_check(index.get('fullTextCheck'))}, search {_search(search)}"),
         _label("worker", _worker(maintenance)),
     ]
@@ -115,6 +126,10 @@ def _size(value: object) -> str:
             return f"{size:.0f} {unit}"
         size /= 1024
     return f"{size:.1f} GB"
+
+
+def _made(index: Answer) -> str:
+    return "never" if index.get("snapshotAt") is None else words.when(index.get("snapshotAt")) + _age(index.get("snapshotAgeSeconds"))
 
 
 def _age(value: Any) -> str:

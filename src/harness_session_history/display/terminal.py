@@ -53,9 +53,9 @@ def render_error(error: Answer, color: bool, width: int = 80) -> str:
     return _lines_text([error_card(error)], color=color, width=max(_NARROWEST, width))
 
 
-def render_report(report: Answer, *, color: bool, width: int) -> str:
-    """The doctor's report for a person at a terminal."""
-    return _render(report_cards(report), color=color, width=width)
+def render_report(report: Answer, *, color: bool) -> str:
+    """The doctor's report for a person at a terminal. Nothing is folded: its paths and commands are there to be copied."""
+    return _lines_text(report_cards(report), color=color, width=None)
 
 
 def plain_text(result: Answer) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import apsw
 
 from .records import SessionRow, SourceRow
+from .soundness import Unsound
 
 _SOURCES = (
     "SELECT id, path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent_path, tombstoned, stamp, session_id, "
@@ -33,12 +34,14 @@ class Catalog:
     def update(self, connection: apsw.Connection) -> bool:
         """Brings the catalog to the snapshot that `connection` sees; True if anything changed.
 
-        Called inside a read transaction, it agrees with whatever is read in it.
+        Called inside a read transaction, it agrees with whatever is read in it. Raises Unsound.
         """
         values = dict(
             connection.execute("SELECT name, value FROM meta WHERE name IN ('revision', 'snapshot_at', 'purge')")
         )
-        revision = int(values["revision"] or 0)
+        if len(values) < 3 or not isinstance(values["revision"], int):
+            raise Unsound("the notes of the last commit are gone")
+        revision = values["revision"]
         if revision == self.revision:
             return False
         seen = self.revision
@@ -50,7 +53,8 @@ class Catalog:
         for row in connection.execute(_SESSIONS, (seen,)):
             session = SessionRow(*row)
             moved = self.key_by_id.get(session.session_id)
-            if moved is not None and moved != session.key:
+            # (The old key may have been given to another session in the same commit.)
+            if moved is not None and moved != session.key and self._holds(moved, session.session_id):
                 del self.sessions[moved]
                 self._tombstoned.discard(moved)
             old = self.sessions.get(session.key)
@@ -66,6 +70,9 @@ class Catalog:
         self.snapshot_at = values["snapshot_at"]
         self.purge = bool(values["purge"])
         return True
+
+    def _holds(self, key: int, session_id: str) -> bool:
+        return key in self.sessions and self.sessions[key].session_id == session_id
 
     def ordered_keys(self) -> list[int]:
         """All session keys, ascending."""

@@ -18,7 +18,7 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 def relatives(token: Token) -> tuple[str, ...]:
     """Other forms of a word that have another stem: deploy and deployment, verify and verification, -sis and -ses."""
-    _, _, word, stem = token
+    word, stem = token.word, token.stem
     if len(stem) < 4 or not stem.isascii():
         return ()
     if stem.endswith(("ai", "ei", "oi", "ui")) and word.startswith(stem[:-1] + "y"):

@@ -18,12 +18,22 @@ class FileLock:
 
     def acquire(self) -> bool:
         """Takes the lock now if it is free; never waits. Raises OSError if the lock file cannot be made."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-        if _try_lock(descriptor):
-            self._descriptor = descriptor
-            return True
-        os.close(descriptor)
-        return False
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            if not _try_lock(descriptor):
+                os.close(descriptor)
+                return False
+            if self._is_there(descriptor):
+                self._descriptor = descriptor
+                return True
+            os.close(descriptor)  # the file was removed between opening and locking it: nobody else would meet this lock
+
+    def _is_there(self, descriptor: int) -> bool:
+        try:
+            named, held = os.stat(self.path), os.fstat(descriptor)
+        except FileNotFoundError:
+            return False
+        return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
 
     def wait(self, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> bool:
         """Takes the lock within so many seconds; False if they pass or the caller gives up."""

@@ -7,6 +7,7 @@ for that: a plain search in its folded characters names the places, and only the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -16,13 +17,15 @@ from .pattern import Pattern
 from .query import Query
 from .tokens import Reading, read, skeleton
 
-_PLACES = 64  # per term: more of them make no better snippet
+_PLACES = 32  # per term: more of them make no better snippet
 _READ_AT_ONCE = 2_000  # code points
 _READ_AT_MOST = 20_000  # code points, where a text's words cannot be searched for
 _READS = 6  # windows tried for a snippet
 _REACH = 20  # code points read before and behind a place: words may be inflected, or have much between them
 _NEAR = 300  # code points from a rare term within which a frequent one is looked for
 _LONGEST_WORD = 130
+
+_ASCII_LETTERS = re.compile("[a-z0-9]*").match  # matches everywhere
 
 
 class _Place(NamedTuple):
@@ -217,6 +220,7 @@ def _begins_word(text: str, folded: str, position: int) -> bool:
 
 
 def _word_end(folded: str, position: int) -> int:
+    position = _ASCII_LETTERS(folded, position).end()  # type: ignore[union-attr]
     while position < len(folded) and in_word(folded[position]) and not is_unspaced(folded[position]):
         position += 1
     return position

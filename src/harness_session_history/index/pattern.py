@@ -75,7 +75,7 @@ class Pattern:
         for compound in reading.compounds:
             text = compound.word if self.exact else compound.stem
             compounds.setdefault(compound.first, []).append((compound.after, text))
-        tokens = [token[2] if self.exact else token[3] for token in reading.tokens]
+        tokens = [token.word if self.exact else token.stem for token in reading.tokens]
         form = self.forms[0]
         beginnings = (*form.wholes, form.parts[0])
         anything = self.prefix and len(self.forms) == 1
@@ -83,7 +83,7 @@ class Pattern:
             if token in beginnings or first in compounds or (anything and token.startswith(beginnings)):
                 after = self._ends(tokens, compounds, first, 0)
                 if after:
-                    yield reading.tokens[first][0], reading.tokens[after - 1][1]
+                    yield reading.tokens[first].start, reading.tokens[after - 1].end
 
     def _ends(self, tokens: list[str], compounds: dict[int, list[tuple[int, str]]], at: int, place: int) -> int:
         """The token behind the term's words from ``place`` on, if they begin at token ``at``; else 0."""

@@ -174,7 +174,7 @@ def _term(text: str, content: str, quoted: bool, starred: bool) -> Term | None:
         if quoted:
             raise _invalid("has an empty phrase", 'Put at least one word between the quotes, or leave "" out.')
         return None
-    tokens = tuple([stem for _, _, _, stem in reading.tokens])
+    tokens = tuple([token.stem for token in reading.tokens])
     if starred:
         expression, exact = _prefix_expression(words)
         return Term(text, "prefix", expression, tokens, not exact, words, True)
@@ -189,11 +189,11 @@ def _words(reading: Reading, inflected: bool) -> tuple[Word, ...]:
     while position < len(reading.tokens):
         token, compound = reading.tokens[position], compounds.get(position)
         if compound is not None:
-            parts = tuple([word for _, _, word, _ in reading.tokens[position : compound.after]])
+            parts = tuple([token.word for token in reading.tokens[position : compound.after]])
             words.append(Word(parts, compound.word, ()))
             position = compound.after
         else:
-            words.append(Word((token[2],), token[2], relatives(token) if inflected else ()))
+            words.append(Word((token.word,), token.word, relatives(token) if inflected else ()))
             position += 1
     return tuple(words)
 

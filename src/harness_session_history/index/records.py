@@ -96,5 +96,5 @@ def session_range(session: int) -> tuple[int, int]:
 
 
 def integers(values: Sequence[int]) -> array[int]:
-    """Values as the buffer that ``apsw.carray`` binds."""
-    return array("q", values)
+    """Values as the buffer that ``apsw.carray`` binds. It takes no empty one: -1, which no row has, stands for none."""
+    return array("q", values or (-1,))

@@ -12,11 +12,14 @@ import logging
 import os
 import stat
 import sys
+import time
+from collections.abc import Iterator
 
 import apsw
 
 from ..errors import IndexUnavailable
 from .lock import FileLock
+from .soundness import NOTES, Unsound, check, quick_counts
 
 log = logging.getLogger("harness_session_history")
 
@@ -73,8 +76,18 @@ CREATE VIRTUAL TABLE search USING fts5(body, whole, content='', contentless_dele
 INSERT INTO search(search, rank) VALUES('automerge', 0), ('crisismerge', 16);
 """
 
-_TABLE_NAMES = {"meta", "sources", "sessions", "entries", "trees", "hidden", "search"}
+_TABLE_NAMES = {"meta", "sources", "sessions", "entries", "trees", "hidden", "search"} | {
+    f"search_{shadow}" for shadow in ("data", "idx", "docsize", "config")
+}
 _COMPANIONS = ("-wal", "-shm", "-journal")
+#: An index that cannot be opened because of these is no index, or no longer one.
+DAMAGE = (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, Unsound)
+#: How long a call waits for another process that makes or heals the index.
+WAIT_SECONDS = 10.0
+#: How long SQLite itself waits where two processes open, close or write one file at once.
+BUSY_MS = 10_000
+
+Identity = tuple[int, int]
 
 
 class IndexFile:
@@ -87,7 +100,7 @@ class IndexFile:
         """The one writer's lock (advisory; it dies with its process)."""
         return FileLock(self.path + ".lock")
 
-    def identity(self) -> tuple[int, int] | None:
+    def identity(self) -> Identity | None:
         """(device, inode) of the file now, None if there is none: a reader's connection is stale when it changes."""
         try:
             st = os.stat(self.path)
@@ -95,40 +108,54 @@ class IndexFile:
             return None
         return st.st_dev, st.st_ino
 
-    def connect(self) -> apsw.Connection:
-        """A connection to a sound index, made or healed if need be; read-only where the folder is.
+    def stamp(self) -> tuple[int, int] | None:
+        """(size, time of the last change) of the file now."""
+        try:
+            st = os.stat(self.path)
+        except OSError:
+            return None
+        return st.st_size, st.st_mtime_ns
+
+    def log_bytes(self) -> int:
+        """Length of the write-ahead log."""
+        try:
+            return os.stat(self.path + "-wal").st_size
+        except OSError:
+            return 0
+
+    def connect(self) -> tuple[apsw.Connection, Identity]:
+        """A connection to a sound index, made or healed if need be, and which file it is to; read-only where the folder is.
 
         Raises IndexUnavailable where that is impossible.
         """
         self._prepare_folder()
         with self._translated_errors():
-            connection = self._open_sound()
-            if connection is not None:
-                return connection
-            with self.lock().held(10.0) as held:
-                # Whoever waited for the lock may find that another process has healed the file meanwhile.
-                connection = self._open_sound()
-                if connection is not None:
-                    return connection
-                if not held:
-                    raise IndexUnavailable(
-                        "the index is damaged and another process holds it",
-                        hint="try again in a moment; if it stays so, remove the index file",
-                    )
-                self._remove()
-                self._create()
-            connection = self._open_sound()
-            if connection is None:
+            opened = self._open_sound()
+            if opened is not None:
+                return opened
+            with self._making() as alone:
+                # Whoever waited may find that another process has made or healed the file meanwhile.
+                opened = self._open_sound()
+                if opened is None and alone:
+                    self._make()
+                    opened = self._open_sound()
+            if opened is None:
                 raise IndexUnavailable("the index could not be made", hint="run `session-history doctor`")
-            return connection
+            return opened
 
-    def replace(self, damaged: tuple[int, int] | None) -> None:
-        """Puts an empty index in the place of one that turned out to be damaged, unless that has happened already."""
-        with self._translated_errors(), self.lock().held(10.0) as held:
-            if held and self.identity() == damaged:
+    def replace(self, damaged: Identity | None) -> None:
+        """Puts an empty index in the place of one that turned out to be damaged, unless that has happened already.
+
+        Whoever works on the old file keeps it until it notices. Raises IndexUnavailable if it cannot be done.
+        """
+        with self._translated_errors(), self._making() as alone:
+            if alone and self.identity() == damaged:
                 log.warning("the index was damaged and is being rebuilt")
-                self._remove()
-                self._create()
+                self._make()
+
+    def _making(self) -> contextlib.AbstractContextManager[bool]:
+        """Held for the moment in which a file is made: not the writer's lock, which may be held for long."""
+        return FileLock(self.path + ".making").held(WAIT_SECONDS)
 
     def _prepare_folder(self) -> None:
         folder = os.path.dirname(self.path)
@@ -146,53 +173,71 @@ class IndexFile:
                 hint="run `chmod 700` on it, or set SESSION_HISTORY_INDEX to a file in a private folder",
             )
         with contextlib.suppress(OSError):
-            st = os.lstat(self.path)
-            if not stat.S_ISREG(st.st_mode):
+            if not stat.S_ISREG(os.lstat(self.path).st_mode):
                 raise IndexUnavailable("the index path is not a regular file", hint="choose another index file")
-            with open(self.path, "rb") as file:
-                if file.read(1) in (b"{", b"\xef"):
-                    # An index never begins so, a transcript does: a slip in a setting must not cost one.
-                    raise IndexUnavailable(
-                        "the index path names a file that looks like a transcript", hint="choose another index file"
-                    )
 
-    def _open_sound(self) -> apsw.Connection | None:
+    def _open_sound(self) -> tuple[apsw.Connection, Identity] | None:
         """A connection if the file is an index of this version, None if it is anything else or absent."""
-        if not os.path.exists(self.path):
-            return None
-        connection: apsw.Connection | None = None
-        try:
-            connection = self._open()
-            application = connection.pragma("application_id")
-            version = connection.pragma("user_version")
-            if application == APPLICATION_ID and version == VERSION and self._has_tables(connection):
-                return connection
-        except (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, apsw.FullError):
-            pass
-        if connection is not None:
-            connection.close()
+        for _ in range(100):
+            identity = self.identity()
+            if identity is None:
+                return None
+            connection: apsw.Connection | None = None
+            try:
+                connection = self._open()
+                application = connection.pragma("application_id")
+                version = connection.pragma("user_version")
+                sound = application == APPLICATION_ID and version == VERSION and self._has_tables(connection)
+                if sound:
+                    with reading(connection):
+                        check(connection, thorough=False)
+            except DAMAGE as error:
+                log.warning("index: %s", error)
+                sound = False
+            except BaseException:
+                if connection is not None:
+                    connection.close(True)
+                raise
+            if sound and connection is not None and self.identity() == identity:
+                return connection, identity
+            if connection is not None:
+                connection.close(True)
+            if self.identity() == identity:
+                return None
+            # It was replaced while it was opened: what was opened may be one file with the log of another.
         return None
 
     def _open(self) -> apsw.Connection:
+        connection = None
         try:
             connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
-            connection.set_busy_timeout(10_000)
+            connection.set_busy_timeout(BUSY_MS)
             _configure(connection)
             connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018  (the first read opens the WAL)
             return connection
-        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError):
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.FullError, apsw.PermissionsError):
+            if connection is not None:
+                connection.close(True)
             return self._open_read_only()
+        except apsw.Error:
+            if connection is not None:
+                connection.close(True)
+            raise
 
     def _open_read_only(self) -> apsw.Connection:
         """Opens an index in a folder that cannot be written: what was checkpointed, never a half-applied log."""
-        wal = self.path + "-wal"
-        if os.path.exists(wal) and os.path.getsize(wal):
+        if self.log_bytes():
             connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
         else:
             uri = "file:" + _uri_quoted(self.path) + "?mode=ro&immutable=1"
             connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-        _configure(connection)
-        connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018
+        try:
+            connection.set_busy_timeout(BUSY_MS)
+            _configure(connection)
+            connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018
+        except apsw.Error:
+            connection.close(True)
+            raise
         return connection
 
     @staticmethod
@@ -200,32 +245,43 @@ class IndexFile:
         names = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
         return names >= _TABLE_NAMES
 
-    def _create(self) -> None:
+    def _make(self) -> None:
+        """Puts an empty index in the place of whatever is there. The caller holds the lock."""
+        self._refuse_transcript()
+        # The file goes before its log, so that nobody can open it without; what is left of a log is never seen by the
+        # next file (it would be replayed over it), because that is made only when all is gone.
+        for suffix in ("", *_COMPANIONS):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.path + suffix)
         # Made with its mode before SQLite sees it: the -wal and -shm files take the mode of the database.
-        os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        os.chmod(self.path, 0o600)
+        os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            connection.set_busy_timeout(10_000)
+            connection.set_busy_timeout(BUSY_MS)
             connection.pragma("page_size", 8192)
             connection.pragma("journal_mode", "wal")
             _configure(connection)
             with connection:
                 connection.execute(_TABLES)
                 connection.execute("INSERT INTO meta VALUES('revision', 0), ('snapshot_at', NULL), ('purge', 0)")
+                counts = {**dict.fromkeys(NOTES, 0), **quick_counts(connection)}
+                connection.executemany("INSERT INTO meta VALUES(?,?)", list(counts.items()))
                 connection.pragma("application_id", APPLICATION_ID)
                 connection.pragma("user_version", VERSION)
         finally:
-            connection.close()
+            connection.close(True)
 
-    def _remove(self) -> None:
-        # The log goes first: a log that outlived its database would be replayed over the next one.
-        for suffix in (*_COMPANIONS, ""):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(self.path + suffix)
+    def _refuse_transcript(self) -> None:
+        # A slip in a setting must not cost a transcript; an index never begins so. (Looked at only here: closing a file
+        # drops this process's locks on it, so a file with a live connection must never be opened beside SQLite.)
+        with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as file:
+            if file.read(1) in (b"{", b"\xef"):
+                raise IndexUnavailable(
+                    "the index path names a file that looks like a transcript", hint="choose another index file"
+                )
 
     @contextlib.contextmanager
-    def _translated_errors(self):  # type: ignore[no-untyped-def]
+    def _translated_errors(self) -> Iterator[None]:
         try:
             yield
         except (apsw.Error, OSError) as error:
@@ -243,6 +299,17 @@ def _configure(connection: apsw.Connection) -> None:
     connection.pragma("journal_size_limit", 1 << 20)
     # Freed pages are zeroed: what a deleted session said must not linger in them.
     connection.pragma("secure_delete", True)
+
+
+@contextlib.contextmanager
+def reading(connection: apsw.Connection) -> Iterator[None]:
+    """A transaction in which everything that is read belongs to one snapshot."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _uri_quoted(path: str) -> str:

@@ -43,7 +43,10 @@ K1, B = 1.2, 0.75
 
 @dataclass(frozen=True)
 class Scope:
-    """Which rows may be found. `sessions` are the keys allowed (None: all but `excluded`)."""
+    """Which rows may be found. `sessions` are the keys allowed (None: all but `excluded`).
+
+    Within one session, `span` (first and last row) or `rows` (each of them) bound what may be found further.
+    """
 
     sessions: frozenset[int] | None = None
     excluded: frozenset[int] = frozenset()
@@ -51,6 +54,8 @@ class Scope:
     since: int | None = None
     until: int | None = None
     off_branch: bool = False
+    span: tuple[int, int] | None = None
+    rows: tuple[int, ...] | None = None
 
     def within(self, session: int) -> bool:
         return session not in self.excluded if self.sessions is None else session in self.sessions
@@ -199,13 +204,14 @@ class Searcher:
         """All matching rows, exactly in the order of their entries' times (entries without a time come last)."""
         rows = list(self.matches(query.expression, SORTED + 1))
         if len(rows) <= SORTED:
-            yield from (row for _, row in sorted(self._timed(rows, newest)))
+            yield from (row for *_, row in sorted(self._timed(rows, newest)))
             return
         yield from self._by_session(query, newest)
 
-    def _timed(self, rows: Sequence[int], newest: bool) -> list[tuple[int, int]]:
+    def _timed(self, rows: Sequence[int], newest: bool) -> list[tuple[int, int, int]]:
+        """(order by time, order among those of one time, row)."""
         times = self.times(rows)
-        return [(_order(times.get(row), newest), row) for row in rows]
+        return [(_order(times.get(row), newest), -row if newest else row, row) for row in rows]
 
     def times(self, rows: Sequence[int]) -> dict[int, int | None]:
         """The times of these rows' entries."""
@@ -218,18 +224,18 @@ class Searcher:
         """Session by session, the one with the best time first, until no later one can hold a better entry."""
         bounds = []
         for key, session in self.sessions.items():
-            if self.scope.within(key) and session.messages:
+            if self.scope.within(key) and session.nodes:
                 bounds.append((_order(session.last_time if newest else session.first_time, newest), key))
         heapq.heapify(bounds)
-        waiting: list[tuple[int, int]] = []
+        waiting: list[tuple[int, int, int]] = []
         while bounds or waiting:
-            if waiting and (not bounds or waiting[0][0] <= bounds[0][0]):
-                yield heapq.heappop(waiting)[1]
+            if waiting and (not bounds or waiting[0][0] < bounds[0][0]):
+                yield heapq.heappop(waiting)[-1]
                 continue
             _, key = heapq.heappop(bounds)
             rows = list(self.matches(query.expression, 1 << 62, within=session_range(key)))
-            for pair in self._timed(rows, newest):
-                heapq.heappush(waiting, pair)
+            for timed in self._timed(rows, newest):
+                heapq.heappush(waiting, timed)
 
     # -- scanning -----------------------------------------------------------------------------------------------------
 
@@ -325,6 +331,11 @@ class Searcher:
         elif scope.excluded:
             parts.append(f" AND (rowid >> {SESSION_SHIFT}) NOT IN (SELECT value FROM carray(?))")
             values.append(integers(sorted(scope.excluded)))
+        if scope.span is not None:
+            parts.append(f" AND rowid BETWEEN {int(scope.span[0])} AND {int(scope.span[1])}")
+        if scope.rows is not None:
+            parts.append(" AND rowid IN (SELECT value FROM carray(?))")
+            values.append(integers(scope.rows))
         if scope.role is not None:
             parts.append(f" AND (rowid & 1) = {int(scope.role)}")
         if not scope.off_branch:

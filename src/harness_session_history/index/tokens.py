@@ -24,8 +24,14 @@ from .analysis import (
     unjoined,
 )
 
-Token = tuple[int, int, str, str]
-"""One token of a text: start and end in code points of that text, the folded word, its stem."""
+
+class Token(NamedTuple):
+    """One token of a text: ``start`` and ``end`` in code points of that text, ``word`` folded, ``stem`` stemmed."""
+
+    start: int
+    end: int
+    word: str
+    stem: str
 
 
 class Compound(NamedTuple):
@@ -58,12 +64,12 @@ _tokenizers: _Tokenizers | None = None
 
 
 def _tokenize(raw: bytes) -> list[Token]:
-    """(start byte, end byte, word, stem) of each token of analysed text."""
+    """The tokens of analysed text, with their places in bytes."""
     global _tokenizers
     if _tokenizers is None:
         _tokenizers = _Tokenizers()
     words = cast("list[tuple[int, int, str]]", _tokenizers.fold(raw, apsw.FTS5_TOKENIZE_DOCUMENT, None))
-    return [(start, end, word, stem) for (start, end, word), stem in zip(words, _stem(_tokenizers, raw), strict=True)]
+    return [Token(*word, stem) for word, stem in zip(words, _stem(_tokenizers, raw), strict=True)]
 
 
 def _stem(tokenizers: _Tokenizers, raw: bytes) -> list[str]:
@@ -123,7 +129,7 @@ def read(text: str) -> Reading:
             while origin[after] == source:  # one source character may have become several
                 after += 1
             first, after = origin[first], origin[after]
-        tokens.append((first, after, word, stem))
+        tokens.append(Token(first, after, word, stem))
     spans = [(start, end) for start, end, _ in words]
     if joined:
         spans += joined_words(unified)
@@ -156,13 +162,13 @@ def _placed(body: str) -> list[Token]:
     for start, end, word, stem in tokens:
         place += len(raw[byte:start].decode())
         after = place + len(raw[start:end].decode())
-        placed.append((place, after, word, stem))
+        placed.append(Token(place, after, word, stem))
         byte, place = end, after
     return placed
 
 
 def _start(token: Token) -> int:
-    return token[0]
+    return token.start
 
 
 def _compounds(
@@ -177,7 +183,7 @@ def _compounds(
             start, end = origin[start], origin[end]
         first = bisect_left(tokens, start, key=_start)
         after = bisect_left(tokens, end, key=_start)
-        found.append(Compound(first, after, whole[0][2], whole[0][3]))
+        found.append(Compound(first, after, whole[0].word, whole[0].stem))
     return found
 
 
@@ -186,7 +192,7 @@ class _Folds(dict[str, str]):
 
     def __missing__(self, character: str) -> str:
         tokens = read(character).tokens
-        folded = tokens[0][2] if len(tokens) == 1 and len(tokens[0][2]) == 1 else character
+        folded = tokens[0].word if len(tokens) == 1 and len(tokens[0].word) == 1 else character
         if len(self) < 20_000:
             self[character] = folded
         return folded

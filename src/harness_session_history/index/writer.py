@@ -4,7 +4,7 @@ the caller; nothing here reads a transcript or decides what to write."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import msgspec
 
 from .records import EntryColumns, SourceRow, TreePart, integers, row_id, session_range
 from .schema import FIRST_KEY, GONE, SESSION, SESSION_SHIFT
+from .soundness import quick_counts
 
 if TYPE_CHECKING:
     from ..archive.branch import Columns
@@ -23,26 +24,46 @@ TEXT_CHARACTERS = 4_000_000
 TREE_ROW_NODES = 4096
 
 
+class Overtaken(Exception):
+    """Somebody else has written although this writer holds the lock, or the file is another one by now."""
+
+
 class Writer:
     """One connection that may write. The caller holds the writer's lock."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        self.connection = connection
+    def __init__(self, connection: apsw.Connection, is_current: Callable[[], bool] = lambda: True) -> None:
+        self.connection, self._is_current = connection, is_current
         self._revision = 0
+        self._committed: int | None = None
+        self._entries = self._documents = 0
         self._texts: list[tuple[int, str, str]] = []
         self._characters = 0
 
     def begin(self) -> None:
-        """Opens a transaction; all rows that it touches carry the next revision."""
+        """Opens a transaction; all rows that it touches carry the next revision. Raises Overtaken.
+
+        The lock is advisory and a file: it may be removed, or a file system may not honour it. What was planned on the
+        strength of it must not be written over what another writer wrote, nor into a file that was replaced.
+        """
         self.connection.execute("BEGIN IMMEDIATE")
-        self._revision = self._meta("revision") + 1
+        revision = self._meta("revision")
+        if not self._is_current() or (self._committed is not None and revision != self._committed):
+            self.rollback()
+            raise Overtaken
+        self._committed, self._revision = revision, revision + 1
+        self._entries, self._documents = self._meta("entries"), self._meta("documents")
 
     def commit(self) -> None:
         """Makes what was written the snapshot that everybody sees."""
         self._write_texts()
+        self.connection.execute("INSERT INTO search(search) VALUES('flush')")  # so that its pages can be counted
+        notes = {**quick_counts(self.connection), "entries": self._entries, "documents": self._documents}
+        for name, value in notes.items():
+            self._set_meta(name, value)
         self._set_meta("revision", self._revision)
         self._set_meta("snapshot_at", int(time.time() * 1000))
         self.connection.execute("COMMIT")
+        self._committed = self._revision
 
     def rollback(self) -> None:
         self._texts, self._characters = [], 0
@@ -89,6 +110,7 @@ class Writer:
             rows = [rows]
         self._forget_tokens(rows)
         self.connection.execute("DELETE FROM entries WHERE id BETWEEN ? AND ?", (low, high))
+        self._entries -= self.connection.changes()
         self.connection.execute("DELETE FROM hidden WHERE id BETWEEN ? AND ?", (low, high))
         self.connection.execute("DELETE FROM trees WHERE session=?", (session,))
 
@@ -102,6 +124,8 @@ class Writer:
         # The full-text rows wait for the end of the transaction: FTS5 ends a segment at every statement that SQLite
         # guards by a savepoint (any upsert is one), and small segments have to be merged again.
         rows = [base | place for place in entries.text_places]
+        self._entries += len(entries.places)
+        self._documents += len(rows)
         self._texts += zip(rows, entries.bodies, entries.wholes, strict=True)
         self._characters += sum(map(len, entries.bodies))
         if self._characters > TEXT_CHARACTERS:
@@ -122,8 +146,10 @@ class Writer:
             else []
         )
         self._forget_tokens(known)
-        for table in ("entries", "hidden"):
-            self.connection.executemany(f"DELETE FROM {table} WHERE id=?", [(row,) for row in rows])
+        for row in rows:
+            self.connection.execute("DELETE FROM entries WHERE id=?", (row,))
+            self._entries -= self.connection.changes()
+        self.connection.executemany("DELETE FROM hidden WHERE id=?", [(row,) for row in rows])
 
     def add_tree(self, session: int, part: TreePart) -> None:
         """Appends nodes to a session's tree; small parts are joined to the row before."""
@@ -275,6 +301,7 @@ class Writer:
             self.connection.executemany("INSERT INTO search(rowid, body, whole) VALUES(?,?,?)", texts)
 
     def _forget_tokens(self, rows: Sequence[int]) -> None:
+        self._documents -= len(rows)
         if self._texts:
             gone = set(rows)
             self._texts = [text for text in self._texts if text[0] not in gone]

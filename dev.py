@@ -4,24 +4,30 @@
     python3 dev.py demo            search the example transcripts
     python3 dev.py test [ARGS]     run the tests (ARGS go to pytest)
     python3 dev.py run ARGS        session-history ARGS, from any folder and over your own sessions
+    python3 dev.py skill FOLDER    put the skill into an agent's skill folder, as FOLDER/session-history
 
-Nothing is installed outside the environment (`.venv` next to this file, or `--venv DIR`), so a system Python that
-refuses global installs is fine. A second run skips the installation unless pyproject.toml has changed.
+Nothing is installed outside the environment (`.venv` next to this file, in the user's cache where this folder cannot be
+written, or `--venv DIR`), so a system Python that refuses global installs is fine. A second run skips the installation
+unless pyproject.toml has changed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent
 OLDEST = (3, 11)
-COMMANDS = ("demo", "test", "run")
+COMMANDS = ("demo", "test", "run", "skill")
+SKILL_NAME = "session-history"
+SKILL_FILES = ("SKILL.md", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "dev.py", "src", "docs")
 QUERY = "deployment rollback decision"
 
 
@@ -29,19 +35,78 @@ def main() -> int:
     if sys.version_info < OLDEST:
         return run_with_newer_python()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--venv", type=Path, default=PROJECT / ".venv", metavar="DIR", help="the environment to use")
+    parser.add_argument("--venv", type=Path, default=None, metavar="DIR", help="the environment to use")
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="ARGS")
     options = parser.parse_args()
     if options.command == "demo" and options.rest:
         parser.error("demo takes no arguments")
-    venv = options.venv.absolute()
-    python = install(venv, "test" if options.command == "test" else "terminal")
+    if options.command == "skill":
+        if len(options.rest) != 1:
+            parser.error("skill takes one argument, the agent's skill folder")
+        return install_skill(Path(options.rest[0]).expanduser())
+    venv = (options.venv or usual_venv()).absolute()
+    with alone(venv):
+        python = install(venv, "test" if options.command == "test" else "terminal")
     if options.command == "demo":
         return run_demo(python, venv)
     if options.command == "test":
         return run_tests(python, options.rest)
-    return subprocess.call([python, "-m", "harness_session_history", *options.rest])
+    command = [str(python), "-m", "harness_session_history", *options.rest]
+    if os.name == "posix":
+        os.execv(python, command)  # nothing stands between the caller's signals and the program
+    return subprocess.call(command)
+
+
+def install_skill(folder: Path) -> int:
+    """Copies what the skill needs, and nothing else, to ``folder/session-history``; an earlier copy is replaced."""
+    target = folder / SKILL_NAME
+    if target.exists() and not (target / "SKILL.md").exists():
+        raise SystemExit(f"dev.py: {target} is there and is no skill; move it away")
+    if target.exists() and target.resolve() == PROJECT:
+        raise SystemExit(f"dev.py: {target} is this very folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    if target.is_symlink():
+        target.unlink()
+    for name in SKILL_FILES:
+        source, copy = PROJECT / name, target / name
+        if source.is_dir():
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            target.mkdir(exist_ok=True)
+            shutil.copyfile(source, copy)
+    print(target)
+    return 0
+
+
+def usual_venv() -> Path:
+    """`.venv` beside this file; where that cannot be written, a place in the user's cache that belongs to this folder."""
+    beside = PROJECT / ".venv"
+    if os.access(PROJECT if not beside.exists() else beside, os.W_OK):
+        return beside
+    home = Path.home()
+    cache = os.environ.get("LOCALAPPDATA") if os.name == "nt" else os.environ.get("XDG_CACHE_HOME")
+    usual = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    folder = hashlib.sha256(bytes(PROJECT)).hexdigest()[:16]
+    return Path(cache or usual) / "harness-session-history" / "environments" / folder
+
+
+@contextlib.contextmanager
+def alone(venv: Path) -> Iterator[None]:
+    """One process at a time sets an environment up; the others wait for it."""
+    venv.parent.mkdir(parents=True, exist_ok=True)
+    with open(venv.parent / f"{venv.name}.lock", "a", encoding="ascii") as lock:
+        if sys.platform == "win32":
+            import msvcrt
+
+            lock.seek(0)
+            msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def run_tests(python: Path, arguments: list[str]) -> int:

@@ -83,7 +83,9 @@ class World(ArchiveBuilder):
         counts: dict[str, int] = self.ask(**{"operation": "list", **arguments})["freshness"]["sources"]
         return counts
 
-    def open(self, session: SessionBuilder | str, entry_id: str, *, refresh: bool = True, **arguments: Any) -> dict[str, Any]:
+    def open(
+        self, session: SessionBuilder | str, entry_id: str, *, refresh: bool = True, **arguments: Any
+    ) -> dict[str, Any]:
         session_id = session if isinstance(session, str) else session.id
         return self.ask(operation="open", session_id=session_id, entry_id=entry_id, refresh=refresh, **arguments)
 
@@ -126,18 +128,28 @@ def check_answer(answer: dict[str, Any]) -> None:
         assert ("hints" in answer) == (not answer["results"])
         for hit in answer["results"]:
             _check_shape(hit, shapes.Hit)
+            _check_view(hit["session"])
         for hit in answer.get("hints", {}).get("nearest", []):
             _check_shape(hit, shapes.NearHit)
+            _check_view(hit["session"])
     elif answer["operation"] == "list":
         for view in answer["results"]:
-            _check_shape(view, shapes.SessionView)
+            _check_view(view)
     else:
+        _check_view(answer["session"])
         for message in answer["messages"]:
             _check_shape(message, shapes.Message)
 
 
 def _check_shape(value: dict[str, Any], shape: Any) -> None:
     assert shape.__required_keys__ <= value.keys() <= shape.__required_keys__ | shape.__optional_keys__
+
+
+def _check_view(view: dict[str, Any]) -> None:
+    _check_shape(view, shapes.SessionView)
+    for name, kind in (("deleted", bool), ("current", bool), ("depth", int), ("messageCount", int), ("name", str)):
+        assert type(view[name]) is kind, name
+    assert len(view["name"].splitlines()) == 1
 
 
 def _check_times(value: object) -> None:

@@ -11,6 +11,7 @@ import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import pytest
@@ -42,6 +43,7 @@ class FakeHistory:
 
     def __init__(self, **settings: Any) -> None:
         type(self).made = settings
+        self.maintainer = SimpleNamespace(detached=False)
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,43 +1,110 @@
-"""Real session files, where they are at hand: what is read is what Pi itself computes."""
+"""Real files, where they are at hand: nothing of them is part of this project."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from harness_session_history.archive.entries import (
-    entry_hash,
-)
-from harness_session_history.archive.hydration import hydrate
-from reading import read
+from harness_session_history import EntryNotVisible
+from support import World
 
-CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not here")
 
 
-@pytest.mark.skipif(not (CORPUS / "pi-1.6.branches.jsonl").exists(), reason="the corpus is not here")
-def test_leaf_and_branch_of_real_files_are_what_pi_computes() -> None:
-    for record in map(json.loads, (CORPUS / "pi-1.6.branches.jsonl").read_text("utf-8").splitlines()):
-        path = CORPUS / record["file"]
-        reading = read(path)
-        tree = reading.tree
-        assert reading.facts.damaged == 0
-        assert tree.leaf is not None and tree.hash_of(tree.leaf) == entry_hash(record["leaf"])
-        assert [tree.hash_of(n) for n in tree.visible_path] == [entry_hash(i) for i in record["branch"]]
-        assert all(hydrate(path, reading.wanted).entries)
+@pytest.fixture
+def pi(world: World) -> World:
+    world.history(roots=[CORPUS / "pi-1.6"])
+    return world
 
 
-@pytest.mark.skipif(not (CORPUS / "pi-v1").exists(), reason="the corpus is not here")
-@pytest.mark.parametrize(("name", "count", "kept"), [("large-session", 1018, None), ("before-compaction", 1002, 550)])
-def test_real_version_1_files_are_read_without_damage(name: str, count: int, kept: int | None) -> None:
-    path = CORPUS / "pi-v1" / f"{name}.jsonl"
-    reading = read(path)
-    assert reading.facts.linear and reading.facts.damaged == 0 and reading.facts.nodes == count
-    tree = reading.tree
-    assert tree.visible == b"\1" * count
-    boundary = tree.boundary()
-    assert (boundary.node if boundary else None) == kept
-    assert all(
-        h and h.text == e.text for h, e in zip(hydrate(path, reading.wanted).entries, reading.entries, strict=True)
+@pytest.fixture
+def old(world: World) -> World:
+    world.history(roots=[CORPUS / "pi-v1"])
+    return world
+
+
+def stored(entry_id: str) -> dict[str, Any]:
+    """The line of the corpus that holds an entry as its first file does."""
+    for path in sorted((CORPUS / "pi-1.6").rglob("*.jsonl")):
+        for raw in path.read_text("utf-8").splitlines():
+            found: dict[str, Any] = json.loads(raw)
+            if found.get("id") == entry_id:
+                return found
+    raise AssertionError(entry_id)
+
+
+def test_the_decision_is_cited_and_opens_with_two_neighbours(pi: World) -> None:
+    answer = pi.search("deployment rollback decision")
+    assert answer["complete"] and answer["results"]
+    hit = answer["results"][0]
+    assert hit["role"] == "assistant"
+    entry = stored(hit["citation"]["entryId"])
+    assert entry["message"]["role"] == "assistant" and "decision" in json.dumps(entry).lower()
+    opened = pi.open(hit["citation"]["sessionId"], hit["citation"]["entryId"], before=1, after=1)
+    assert [message["entryId"] for message in opened["messages"]][1:2] == [hit["citation"]["entryId"]]
+    assert 2 <= len(opened["messages"]) <= 3
+
+
+def test_every_file_is_a_session_and_nothing_is_damaged(pi: World) -> None:
+    answer = pi.ask(operation="list", refresh=True, limit=20)
+    files = list((CORPUS / "pi-1.6").rglob("*.jsonl"))
+    sources = answer["freshness"]["sources"]
+    assert len(answer["results"]) == sources["selected"] == sources["indexed"] == len(files)
+    assert sources["damaged"] == sources["duplicate"] == 0 and answer["complete"]
+    assert {view["kind"] for view in answer["results"]} == {"root", "child"}
+    assert any(view["parentSessionId"] for view in answer["results"] if view["kind"] == "child")
+
+
+def test_the_visible_branch_is_pi_s_own(pi: World) -> None:
+    pi.refresh()
+    compared = 0
+    for raw in (CORPUS / "pi-1.6.branches.jsonl").read_text("utf-8").splitlines():
+        expected = json.loads(raw)
+        lines = [json.loads(one) for one in (CORPUS / expected["file"]).read_text("utf-8").splitlines()]
+        entries = {entry["id"]: entry for entry in lines[1:]}
+        spoken = [
+            key for key in expected["branch"] if entries[key]["type"] == "message" and speaks(entries[key]["message"])
+        ]
+        for place, key in enumerate(spoken):
+            opened = pi.open(lines[0]["id"], key, refresh=False, before=1, after=1, max_chars=16_000)
+            assert [message["entryId"] for message in opened["messages"]] == spoken[max(0, place - 1) : place + 2]
+            assert opened["moreBefore"] == max(0, place - 1) and opened["moreAfter"] == max(0, len(spoken) - place - 2)
+            compared += 1
+        for key in entries.keys() - set(expected["branch"]):
+            pi.refused(EntryNotVisible, operation="open", session_id=lines[0]["id"], entry_id=key)
+    assert compared > 10
+
+
+def speaks(message: dict[str, Any]) -> bool:
+    """Whether a stored message is a user's or an assistant's with text."""
+    content = message.get("content")
+    texts = (
+        [content]
+        if isinstance(content, str)
+        else [block.get("text", "") for block in content or [] if block.get("type") == "text"]
     )
+    return message["role"] in ("user", "assistant") and any(text.strip() for text in texts)
+
+
+def test_words_of_version_one_sessions_are_found_and_open_with_neighbours(old: World) -> None:
+    for path in sorted((CORPUS / "pi-v1").glob("*.jsonl")):
+        lines = [json.loads(raw) for raw in path.read_text("utf-8").splitlines()]
+        texts = [
+            (number, block["text"])
+            for number, entry in enumerate(lines)
+            if entry["type"] == "message" and entry["message"]["role"] == "assistant"
+            for block in entry["message"]["content"]
+            if block["type"] == "text" and len(block["text"].split()) > 8
+        ]
+        number, text = texts[len(texts) // 2]
+        words = [word for word in text.split() if word.isascii() and word.isalpha()][:8]
+        hits = old.hits(" ".join(words), session_id=lines[0]["id"])
+        entries = [hit["citation"]["entryId"] for hit in hits]
+        wanted = [entry for entry in entries if entry.startswith(f"v1-{number}-")]
+        assert wanted, (path.name, words)
+        opened = old.open(lines[0]["id"], wanted[0], before=1, after=1, max_chars=16_000)
+        assert wanted[0] in [message["entryId"] for message in opened["messages"]] and len(opened["messages"]) == 3

@@ -22,7 +22,7 @@ from harness_session_history import InvalidRequest, SessionHistory, cli
 from harness_session_history.archive.entries import MAX_ID_CHARS
 from harness_session_history.display.terminal import render_report
 from harness_session_history.doctor import diagnose
-from harness_session_history.index.schema import VERSION, IndexFile
+from harness_session_history.index.schema import VERSION
 from harness_session_history.maintenance import worker_lock
 
 NOBODY = 65534
@@ -97,7 +97,7 @@ def test_a_sound_index_over_all_files_has_no_problem(world: World) -> None:
     report = world.report()
     assert report["ok"] and report["complete"] and report["problems"] == []
     index = report["index"]
-    assert (index["state"], index["quickCheck"], index["fullTextCheck"]) == ("sound", "ok", "ok")
+    assert [index[f"{name}Check"] for name in ("quick", "fullText", "rows")] == ["ok"] * 3
     assert index["search"] == {"ran": True, "ok": True, "reason": index["search"]["reason"]}
     assert index["schemaVersion"] == VERSION and index["writable"] and index["folderMode"] == "0700"
     assert index["sessions"] == 1 and index["entries"] == 2 and index["size"] > 0
@@ -216,6 +216,16 @@ def test_damage_in_the_full_text_is_found_though_the_file_is_sound(world: World)
     assert report["roots"][0]["files"] == 1
 
 
+def test_rows_that_are_simply_gone_are_damage(world: World) -> None:
+    world.session().save()
+    world.make_index()
+    connection = apsw.Connection(str(world.index))
+    connection.execute("DELETE FROM entries")
+    connection.close()
+    report = world.report()
+    assert report["index"]["state"] == "damaged" and report["index"]["rowsCheck"] == "rows are missing: entries"
+
+
 def test_overwritten_pages_are_damage(world: World) -> None:
     for name in range(30):
         world.session(f"s{name}").save()
@@ -297,7 +307,7 @@ def test_a_running_worker_is_seen_and_a_finished_one_is_not(world: World) -> Non
 def test_an_index_that_is_being_written_is_still_writable(world: World) -> None:
     world.session().save()
     world.make_index()
-    writer = IndexFile(str(world.index)).connect()
+    writer = apsw.Connection(str(world.index))
     writer.execute("BEGIN IMMEDIATE")
     try:
         assert world.report()["index"]["writable"]

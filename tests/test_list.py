@@ -14,7 +14,7 @@ def short(session_id: str) -> str:
     return hashlib.sha256(session_id.encode()).hexdigest()[:8]
 
 
-# -- order, limit, filters ---------------------------------------------------------------------------------------------
+# -- order, limit, filters -------------------------------------------------------------------------------------------
 
 
 def test_an_empty_archive_lists_nothing_and_is_complete(world: World) -> None:
@@ -81,7 +81,7 @@ def test_a_session_id_filters(world: World) -> None:
     assert world.listed(session_id="unknown") == []
 
 
-# -- what a view says --------------------------------------------------------------------------------------------------
+# -- what a view says ------------------------------------------------------------------------------------------------
 
 
 def test_a_view_tells_a_session_without_its_text(world: World) -> None:
@@ -127,7 +127,9 @@ def test_times_fall_back_to_the_header_never_to_the_file(world: World) -> None:
 
 def test_without_any_time_there_is_none(world: World) -> None:
     session = world.session("a", start="never")
-    session.raw(json.dumps({"type": "message", "id": "e1", "parentId": None, "message": {"role": "user", "content": "x"}}))
+    session.raw(
+        json.dumps({"type": "message", "id": "e1", "parentId": None, "message": {"role": "user", "content": "x"}})
+    )
     session.save()
     view = world.view(session)
     assert view["createdAt"] is None and view["updatedAt"] is None
@@ -161,7 +163,7 @@ def test_only_messages_with_text_on_the_visible_branch_are_counted(world: World)
     assert world.view(session)["messageCount"] == 2
 
 
-# -- names ---------------------------------------------------------------------------------------------------------------
+# -- names -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_last_name_that_is_not_blank_counts(world: World) -> None:
@@ -249,7 +251,7 @@ def test_a_header_without_a_usable_folder_still_counts(world: World) -> None:
     assert world.view(session)["cwd"] is None
 
 
-# -- kind, parents, lineage ----------------------------------------------------------------------------------------------
+# -- kind, parents, lineage ------------------------------------------------------------------------------------------
 
 
 def test_a_parent_is_told_by_its_path(world: World) -> None:
@@ -328,7 +330,10 @@ def test_lineage_runs_from_the_top_ancestor_down(world: World) -> None:
 
 
 def test_parents_in_a_circle_end(world: World) -> None:
-    one, other = world.session("a", parentSession="b-id", id="a-id"), world.session("b", parentSession="a-id", id="b-id")
+    one, other = (
+        world.session("a", parentSession="b-id", id="a-id"),
+        world.session("b", parentSession="a-id", id="b-id"),
+    )
     for session in (one, other):
         session.user("x")
         session.save()
@@ -366,7 +371,7 @@ def test_a_change_of_the_registry_needs_no_refresh(world: World) -> None:
     assert [view["deleted"] for view in world.list(refresh=False, include_deleted=True)] == [True]
 
 
-# -- freshness -----------------------------------------------------------------------------------------------------------
+# -- freshness -------------------------------------------------------------------------------------------------------
 
 
 def test_the_first_call_builds_a_snapshot(world: World) -> None:

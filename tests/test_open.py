@@ -6,10 +6,11 @@ import hashlib
 import json
 
 import pytest
-from builder import SessionBuilder, line, stamp
-from harness_session_history import CitationUnavailable, EntryNotVisible, InvalidRequest, SessionNotFound
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from builder import SessionBuilder, line, stamp
+from harness_session_history import CitationUnavailable, EntryNotVisible, InvalidRequest, SessionNotFound
 from support import World, append, replace
 
 
@@ -20,7 +21,7 @@ def chain(world: World, *texts: str, name: str = "a") -> tuple[SessionBuilder, l
     return session, ids
 
 
-# -- the window ------------------------------------------------------------------------------------------------------------
+# -- the window ------------------------------------------------------------------------------------------------------
 
 
 def test_two_neighbours_on_each_side_are_the_default(world: World) -> None:
@@ -28,7 +29,13 @@ def test_two_neighbours_on_each_side_are_the_default(world: World) -> None:
     answer = world.open(session, ids[3])
     assert [message["text"] for message in answer["messages"]] == list("bcdef")
     assert [message["entryId"] for message in answer["messages"]] == ids[1:6]
-    assert [message["role"] for message in answer["messages"]] == ["assistant", "user", "assistant", "user", "assistant"]
+    assert [message["role"] for message in answer["messages"]] == [
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+    ]
     assert (answer["moreBefore"], answer["moreAfter"]) == (1, 1)
     assert not (answer["truncated"] or answer["truncatedBefore"] or answer["truncatedAfter"])
     assert answer["citation"] == {"sessionId": session.id, "entryId": ids[3]}
@@ -74,7 +81,7 @@ def test_only_entries_with_text_are_neighbours(world: World) -> None:
     assert world.opened(session, target, before=1, after=1) == ["first", "target", "last"]
 
 
-# -- the budget ------------------------------------------------------------------------------------------------------------
+# -- the budget ------------------------------------------------------------------------------------------------------
 
 
 def test_a_target_that_is_too_long_is_cut_inside_the_budget(world: World) -> None:
@@ -141,7 +148,12 @@ def test_neighbours_are_never_cut(world: World) -> None:
     data=st.data(),
 )
 def test_the_budget_is_spent_as_the_contract_says(
-    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], budget: int, before: int, after: int, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory,
+    sizes: list[int],
+    budget: int,
+    before: int,
+    after: int,
+    data: st.DataObject,
 ) -> None:
     at = data.draw(st.integers(0, len(sizes) - 1))
     world = World(tmp_path_factory.mktemp("law"))
@@ -167,7 +179,7 @@ def test_the_budget_is_spent_as_the_contract_says(
     assert answer["truncated"] == (not open_before or not open_after or sizes[at] > budget)
 
 
-# -- what a message shows --------------------------------------------------------------------------------------------------
+# -- what a message shows --------------------------------------------------------------------------------------------
 
 
 def test_images_show_as_a_placeholder_in_their_place(world: World) -> None:
@@ -253,12 +265,14 @@ def test_skill_bodies_and_markers_are_folded(world: World) -> None:
 
 def test_text_is_cleaned(world: World) -> None:
     session = world.session("a")
-    entry = session.user("a\r\nb\rc\x1b[31mred\x1b[0m\x1b]8;;http://x\x07link\x1b]8;;\x07 \u202eevil\u2066 \x00nul\x07bell \U000e0041tag")
+    entry = session.user(
+        "a\r\nb\rc\x1b[31mred\x1b[0m\x1b]8;;http://x\x07link\x1b]8;;\x07 \u202eevil\u2066 \x00nul\x07bell \U000e0041tag"
+    )
     session.save()
     assert world.opened(session, entry) == ["a\nb\ncredlink evil  nul bell tag"]
 
 
-# -- branches --------------------------------------------------------------------------------------------------------------
+# -- branches --------------------------------------------------------------------------------------------------------
 
 
 def forked(world: World) -> tuple[SessionBuilder, dict[str, str]]:
@@ -349,7 +363,7 @@ def test_the_last_of_two_entries_with_one_id_counts(world: World) -> None:
     assert world.texts("older") == [] and world.texts("older", branch="any") == []
 
 
-# -- version 1 -------------------------------------------------------------------------------------------------------------
+# -- version 1 -------------------------------------------------------------------------------------------------------
 
 
 def version_one(world: World, *texts: str) -> tuple[SessionBuilder, list[str]]:
@@ -390,7 +404,7 @@ def test_an_id_of_version_one_stays_while_the_file_grows(world: World) -> None:
     assert world.opened(session, ids[1]) == ["alpha", "beta", "gamma"]
 
 
-# -- errors ----------------------------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_session_out_of_reach_is_told_like_an_unknown_one(world: World) -> None:
@@ -447,7 +461,7 @@ def test_missing_arguments_are_refused(world: World) -> None:
         assert error.code == "invalid_request" and isinstance(error, ValueError)
 
 
-# -- verification ----------------------------------------------------------------------------------------------------------
+# -- verification ----------------------------------------------------------------------------------------------------
 
 
 def test_an_append_leaves_citations_valid(world: World) -> None:
@@ -509,3 +523,12 @@ def test_ids_that_look_strange_can_be_opened(world: World) -> None:
     (hit,) = world.hits("findme")
     assert world.opened(hit["citation"]["sessionId"], hit["citation"]["entryId"]) == ["findme"]
     assert hit["locator"] == "session:séssion id/with:signs/entry:entry “ñ” /:%_"
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "\x1b[31mred", "x" * 128, "é" * 128, " ", "0"])
+def test_whatever_an_entry_s_id_is_what_was_found_can_be_opened(world: World, key: str) -> None:
+    session = world.session("a")
+    session.user("findme", key=key)
+    session.save()
+    assert world.found("findme") == [key]
+    assert world.opened(session, key) == ["findme"]

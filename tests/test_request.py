@@ -185,8 +185,8 @@ def test_a_query_may_fill_its_bounds() -> None:
     build_request(query="é" * 256)
 
 
-@pytest.mark.parametrize("wrong", ["", "x" * 129, "a\0b", "a\nb", "\udc80", 5, True])
-def test_ids_are_short_clean_strings(wrong: object) -> None:
+@pytest.mark.parametrize("wrong", ["", "x" * 129, "\udc80", 5, True])
+def test_ids_are_short_strings(wrong: object) -> None:
     assert "session_id" in str(refused(operation="open", session_id=wrong, entry_id="e"))
     assert "entry_id" in str(refused(operation="open", session_id="s", entry_id=wrong))
 

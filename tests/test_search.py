@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from builder import SessionBuilder, line, stamp
 from harness_session_history import InvalidRequest
 from support import World, append, replace
 
-# -- terms -----------------------------------------------------------------------------------------------------------------
+# -- terms -----------------------------------------------------------------------------------------------------------
 
 
 def test_every_term_is_required_in_one_entry(world: World) -> None:
@@ -37,12 +41,61 @@ def test_no_query_raises_an_sql_error(world: World, query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["", " ", "...", "\u200b", '"open', 'one "two', "a*", "*", "re*d", "*red", '""', '"..."', '" "', "a\tb", "a\nb", "x\x9bx"]
+    "query",
+    [
+        "",
+        " ",
+        "...",
+        "\u200b",
+        '"open',
+        'one "two',
+        "a*",
+        "*",
+        "re*d",
+        "*red",
+        '""',
+        '"..."',
+        '" "',
+        "a\tb",
+        "a\nb",
+        "x\x9bx",
+    ],
 )
 def test_a_query_that_means_nothing_is_refused_before_anything_is_read(world: World, query: str) -> None:
     error = world.refused(InvalidRequest, operation="search", query=query)
     assert "query" in str(error) and error.hint
     assert not world.index.exists()
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    made = World(tmp_path_factory.mktemp("words"))
+    made.say("a", "red blue maxRetryCount 评审 über deployments", "C++ next/diff.ts e\u0301")
+    made.refresh()
+    yield made
+    made.close()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.text(min_size=1, max_size=40)
+    | st.lists(st.sampled_from(['"', "*", "\\", "(", ")", ":", "^", "-", "+", "AND", "NEAR", "red", "评", "é", "fooBar", "{", "'", "."]), max_size=24)
+    .map(lambda parts: " ".join(parts) if len(parts) % 2 else "".join(parts))
+)  # fmt: skip
+def test_any_query_is_answered_or_refused(words: World, query: str) -> None:
+    try:
+        words.search(query, refresh=False)
+    except InvalidRequest as refusal:
+        assert refusal.hint
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["评" * 170, "a" * 512, " ".join(["fooBarBaz"] * 32), " ".join(f"fooBar{n}" for n in range(32)), "a.b" * 170, '"' + "a b " * 100 + '"',
+     "xa*" + " yz*" * 30, "aB" * 256, "a_b-c.d/e" * 50, " ".join(f"{chr(97 + n % 26)}{n}.{n}" for n in range(32)), "데" * 170, "e\u0301" * 170],
+)  # fmt: skip
+def test_the_largest_queries_are_answered(words: World, query: str) -> None:
+    words.search(query, refresh=False)
 
 
 def test_at_most_thirty_two_terms(world: World) -> None:
@@ -54,7 +107,15 @@ def test_at_most_thirty_two_terms(world: World) -> None:
 def test_case_and_diacritics_do_not_matter(world: World) -> None:
     texts = ["Größe der Straße", "CAFÉ society", "naive cafe\u0301", "İstanbul trip", "Ünïcödé"]
     world.say("a", *texts)
-    for query, number in (("grosse", 1), ("GRÖSSE", 1), ("strasse", 1), ("cafe", 2), ("café", 2), ("istanbul", 1), ("unicode", 1)):
+    for query, number in (
+        ("grosse", 1),
+        ("GRÖSSE", 1),
+        ("strasse", 1),
+        ("cafe", 2),
+        ("café", 2),
+        ("istanbul", 1),
+        ("unicode", 1),
+    ):
         assert len(world.texts(query)) == number, query
 
 
@@ -101,12 +162,35 @@ def test_parts_of_identifiers_match(world: World) -> None:
     world.say("a", *texts)
     assert sorted(world.texts("retry")) == sorted(texts)
     assert len(world.texts("maxRetryCount")) >= 1 and "maxRetryCount" in world.texts("maxretrycount")
-    assert set(world.texts("max_retry_count")) >= {"max_retry_count", "max-retry-count", "maxRetryCount", "MAX_RETRY_COUNT"}
+    assert set(world.texts("max_retry_count")) >= {
+        "max_retry_count",
+        "max-retry-count",
+        "maxRetryCount",
+        "MAX_RETRY_COUNT",
+    }
 
 
 def test_scripts_without_spaces_match_anywhere(world: World) -> None:
-    world.say("a", "明天下午三点开项目评审会议", "重跑gen-itgc后检查", "データベースを移行する", "데이터베이스를 다시", "ฐานข้อมูลใหม่")
-    for query in ("评审", "会", "项目评审会议", "itgc", "重跑gen", "検索" if False else "移行", "ベース", "데이터", "ข้อมูล", "三"):
+    world.say(
+        "a",
+        "明天下午三点开项目评审会议",
+        "重跑gen-itgc后检查",
+        "データベースを移行する",
+        "데이터베이스를 다시",
+        "ฐานข้อมูลใหม่",
+    )
+    for query in (
+        "评审",
+        "会",
+        "项目评审会议",
+        "itgc",
+        "重跑gen",
+        "検索" if False else "移行",
+        "ベース",
+        "데이터",
+        "ข้อมูล",
+        "三",
+    ):
         assert len(world.texts(query)) == 1, query
     assert world.texts("审评") == []
 
@@ -122,7 +206,7 @@ def test_a_query_with_a_supplementary_character_works(world: World) -> None:
     assert len(world.texts("ship 🚀")) == 1
 
 
-# -- what is never found ---------------------------------------------------------------------------------------------------
+# -- what is never found ---------------------------------------------------------------------------------------------
 
 
 def test_only_what_people_and_assistants_said_is_found(world: World) -> None:
@@ -158,7 +242,7 @@ def test_digits_inside_session_ids_are_not_found(world: World) -> None:
     assert world.texts("1024") == []
 
 
-# -- filters ---------------------------------------------------------------------------------------------------------------
+# -- filters ---------------------------------------------------------------------------------------------------------
 
 
 def test_roles_filter(world: World) -> None:
@@ -220,11 +304,12 @@ def test_filters_hold_before_ranking_and_limit(world: World, filters: str) -> No
     assert [hit["citation"]["entryId"] for hit in answer["results"]] == [entry] and not answer["truncated"]
 
 
-@pytest.mark.parametrize(
-    "folder", ["D:\\shop", "d:/shop/", "\\\\?\\D:\\shop", "D:\\shop\\", "D:/shop"]
-)
+@pytest.mark.parametrize("folder", ["D:\\shop", "d:/shop/", "\\\\?\\D:\\shop", "D:\\shop\\", "D:/shop"])
 def test_folders_of_windows_are_one_whatever_their_form(world: World, folder: str) -> None:
-    inside = [world.say(str(n), "findme", cwd=cwd).id for n, cwd in enumerate(("D:\\shop", "d:/shop/api", "\\\\?\\D:\\shop\\web\\"))]
+    inside = [
+        world.say(str(n), "findme", cwd=cwd).id
+        for n, cwd in enumerate(("D:\\shop", "d:/shop/api", "\\\\?\\D:\\shop\\web\\"))
+    ]
     for number, cwd in enumerate(("D:\\shopping", "E:\\shop", "/D:/shop", "shop", "D:\\SHOP")):
         world.say(f"other{number}", "findme", cwd=cwd)
     assert sorted(world.sessions_found("findme", cwd=folder)) == sorted(inside)
@@ -248,7 +333,7 @@ def test_the_folder_of_the_file_says_nothing(world: World) -> None:
     assert world.sessions_found("findme", cwd="/a/b-c") == [one.id]
 
 
-# -- rank, ties, order -----------------------------------------------------------------------------------------------------
+# -- rank, ties, order -----------------------------------------------------------------------------------------------
 
 
 def test_equal_matches_come_newest_first(world: World) -> None:
@@ -262,7 +347,9 @@ def test_equal_matches_come_newest_first(world: World) -> None:
 
 def test_newest_and_oldest_are_by_time_not_by_place(world: World) -> None:
     session = world.session("a")
-    entries = sorted((second, session.user("findme " + "x " * second, at=stamp(second))) for second in (30, 10, 50, 20, 40))
+    entries = sorted(
+        (second, session.user("findme " + "x " * second, at=stamp(second))) for second in (30, 10, 50, 20, 40)
+    )
     session.user("findme undated", at="never")
     session.save()
     ordered = [entry for _, entry in entries]
@@ -307,7 +394,7 @@ def test_the_limit_is_hard_and_says_what_it_cuts(world: World) -> None:
     assert len(answer["results"]) == 1 and answer["truncated"]
 
 
-# -- one session does not crowd out the others -----------------------------------------------------------------------------
+# -- one session does not crowd out the others -----------------------------------------------------------------------
 
 
 def crowded(world: World, number: int) -> SessionBuilder:
@@ -320,7 +407,9 @@ def crowded(world: World, number: int) -> SessionBuilder:
 
 def test_three_of_a_session_while_others_have_matches(world: World) -> None:
     crowd = crowded(world, 50)
-    others = [world.say(f"s{number}", "findme and many other words", "findme once more there").id for number in range(3)]
+    others = [
+        world.say(f"s{number}", "findme and many other words", "findme once more there").id for number in range(3)
+    ]
     found = world.sessions_found("findme", limit=9)
     assert found.count(crowd.id) == 3 and [found.count(other) for other in others] == [2, 2, 2]
 
@@ -344,6 +433,44 @@ def test_one_session_with_thousands_of_matches_leaves_room(world: World) -> None
     assert answer["truncated"] and not answer["rankedAll"]
 
 
+@pytest.mark.parametrize("query", ['"findme"', "find*", '"findme here"', "findme he*"])
+def test_phrases_and_prefixes_leave_room_too(world: World, query: str) -> None:
+    crowd = world.session("crowd", start=stamp(0))
+    for place in range(2500):
+        crowd.user("findme here", at=stamp(20_000 + place))
+    crowd.save()
+    others = [world.say(f"s{number}", "findme here").id for number in range(4)]
+    found = world.sessions_found(query, limit=7)
+    assert found.count(crowd.id) == 3 and set(found) == {crowd.id, *others}
+
+
+def test_a_lost_file_with_thousands_of_matches_hides_nothing(world: World) -> None:
+    crowd = crowded(world, 3000)
+    other = world.say("other", "findme")
+    world.refresh()
+    crowd.path().unlink()
+    for sort in ("relevance", "newest", "oldest"):
+        answer = world.search("findme", refresh=False, sort=sort)
+        assert [hit["citation"]["sessionId"] for hit in answer["results"]] == [other.id], sort
+        assert answer["unavailableSessionIds"] == [crowd.id] and not answer["complete"]
+
+
+def test_copies_by_the_thousand_hide_nothing(world: World) -> None:
+    session = world.session("original", start=stamp(0))
+    for number in range(250):
+        session.user("findme findme")
+    session.save()
+    for number in range(12):
+        fork(world, session, f"f{number}").save()
+    other = world.session("other", start=stamp(0))
+    other.user("findme once among other words", at="2020-01-01T00:00:00Z")
+    other.save(name="other.jsonl")
+    answer = world.search("findme", limit=20)
+    found = [hit["citation"]["sessionId"] for hit in answer["results"]]
+    assert len(found) == 20 and other.id in found and answer["truncated"]
+    assert len({hit["citation"]["entryId"] for hit in answer["results"]}) == 20
+
+
 def test_with_a_session_or_an_order_by_time_there_is_no_share(world: World) -> None:
     crowd = crowded(world, 20)
     world.say("other", "findme")
@@ -351,10 +478,18 @@ def test_with_a_session_or_an_order_by_time_there_is_no_share(world: World) -> N
     assert world.sessions_found("findme", sort="newest") == [crowd.id] * 10
 
 
-# -- forks and copies ------------------------------------------------------------------------------------------------------
+# -- forks and copies ------------------------------------------------------------------------------------------------
 
 
-def fork(world: World, original: SessionBuilder, name: str, *, count: int | None = None, start: str | None = None, **header: str) -> SessionBuilder:
+def fork(
+    world: World,
+    original: SessionBuilder,
+    name: str,
+    *,
+    count: int | None = None,
+    start: str | None = None,
+    **header: str,
+) -> SessionBuilder:
     """A session that copies the first entries of another."""
     made = world.session(name, start=start or stamp(5000), **{"parentSession": str(original.path()), **header})
     made.lines += original.lines[1:] if count is None else original.lines[1 : 1 + count]
@@ -532,7 +667,7 @@ def test_one_entry_twice_in_one_session_is_no_copy_of_itself(world: World) -> No
     assert "alsoIn" not in hit
 
 
-# -- branches --------------------------------------------------------------------------------------------------------------
+# -- branches --------------------------------------------------------------------------------------------------------
 
 
 def test_abandoned_entries_are_found_only_with_any_branch(world: World) -> None:
@@ -560,7 +695,7 @@ def test_an_append_can_move_the_branch(world: World) -> None:
     assert world.found("findme") == [first]
 
 
-# -- unavailable -----------------------------------------------------------------------------------------------------------
+# -- unavailable -----------------------------------------------------------------------------------------------------
 
 
 def test_what_can_no_longer_be_verified_is_left_out_and_named(world: World) -> None:
@@ -593,7 +728,7 @@ def test_an_append_leaves_hits_valid(world: World) -> None:
     assert world.texts("findme", refresh=False) == ["findme"]
 
 
-# -- what a hit shows ------------------------------------------------------------------------------------------------------
+# -- what a hit shows ------------------------------------------------------------------------------------------------
 
 
 def test_a_hit_tells_all_that_is_needed_to_cite_it(world: World) -> None:
@@ -617,7 +752,9 @@ def test_the_query_comes_back_as_it_was_asked(world: World) -> None:
 @pytest.mark.parametrize("size", [80, 81, 320, 800])
 def test_a_snippet_is_never_longer_than_asked_for(world: World, size: int) -> None:
     filler = "lorem ipsum 日本語 😀👩🏽‍💻 e\u0301 " * 60
-    world.say("a", f"findme {filler}", f"{filler} findme {filler}", f"{filler} findme", "x" * 3000 + " findme " + "y" * 3000)
+    world.say(
+        "a", f"findme {filler}", f"{filler} findme {filler}", f"{filler} findme", "x" * 3000 + " findme " + "y" * 3000
+    )
     hits = world.hits("findme", snippet_chars=size)
     assert len(hits) == 4
     for hit in hits:
@@ -648,7 +785,7 @@ def test_a_text_of_exactly_the_limit_is_whole(world: World) -> None:
     assert hit["snippet"] == text and not hit["snippetTruncated"]
 
 
-# -- hostile text ----------------------------------------------------------------------------------------------------------
+# -- hostile text ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

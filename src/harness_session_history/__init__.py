@@ -14,6 +14,7 @@ from .errors import (
     SessionNotFound,
 )
 from .history import SessionHistory
+from .recall import history_tools, prompt_section
 from .response import HistoryResult
 
 __all__ = [
@@ -26,5 +27,7 @@ __all__ = [
     "SessionHistory",
     "SessionHistoryError",
     "SessionNotFound",
+    "history_tools",
+    "prompt_section",
     "session_history",
 ]

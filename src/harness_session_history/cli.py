@@ -1,4 +1,4 @@
-"""The shell: ``session-history search|list|open|refresh|maintain|doctor|tools``.
+"""The shell: ``session-history search|list|open|refresh|maintain|doctor|tools|mcp``.
 
 Data goes to standard output, diagnostics and progress to standard error. Exit status: 0 answered, 2 invalid request,
 3 not found or citation unavailable, 4 refresh incomplete, 5 index unavailable, 130 interrupted, 1 anything else
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .errors import RefreshIncomplete, SessionHistoryError
+from .errors import InvalidRequest, RefreshIncomplete, SessionHistoryError
 from .options import arguments_of, make_parser
 from .request import build_request
 
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     options = make_parser().parse_args(words)
-    if options.command == "tools":
+    if options.command == "tools" and options.tool is None:
         return _tools()
     arguments = arguments_of(options)
     if arguments is not None:
@@ -78,6 +78,10 @@ async def _perform(options: argparse.Namespace, arguments: dict[str, Any] | None
         elif options.command == "maintain":
             with _progress() as progress:
                 await history.maintain(watch=options.watch, progress=progress)
+        elif options.command == "tools":
+            await _call(history, options)
+        elif options.command == "mcp":
+            await _serve(history)
         else:
             from .doctor import diagnose
 
@@ -89,13 +93,16 @@ def _open_history(options: argparse.Namespace) -> SessionHistory:
     from .history import SessionHistory
 
     switched: dict[str, Any] = {"maintenance": False} if options.no_maintenance else {}
-    return SessionHistory(
+    history = SessionHistory(
         roots=options.first_roots + options.root or None,
         index=options.index,
         current_session_id=options.current,
         registry=options.registry,
         **switched,
     )
+    # A command ends at once: work that it found goes on without it.
+    history.maintainer.detached = options.command != "mcp"
+    return history
 
 
 def _progress() -> Progress:
@@ -120,6 +127,32 @@ def _tools() -> int:
     tools = history_tools()
     _show([{"name": t.name, "description": t.description, "input_schema": t.input_schema} for t in tools], True)
     return 0
+
+
+async def _call(history: SessionHistory, options: argparse.Namespace) -> None:
+    """Calls one of the tools: its answer and what a model is given of it, or on a terminal the latter alone."""
+    from .recall import history_tools
+    from .recall.adapters import decoded, named
+
+    tool = named(history_tools(history=history), options.tool)
+    result = await tool(**decoded(sys.stdin.read() if options.arguments == "-" else options.arguments))
+    if options.json or not _on_terminal():
+        _show({"result": result, "text": result.text}, True)
+    else:
+        _write(result.text)
+
+
+async def _serve(history: SessionHistory) -> None:
+    try:
+        from .recall.mcp_server import serve
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("mcp"):
+            raise
+        raise InvalidRequest(
+            "mcp needs the Model Context Protocol SDK",
+            hint="Install the extra: pip install 'harness-session-history[mcp]'.",
+        ) from error
+    await serve(history)
 
 
 def _speak_utf8() -> None:

@@ -24,6 +24,7 @@ from .archive.hydration import Hydrated, Status, Unreadable, Wanted, hydrate, to
 from .index.catalog import Catalog
 from .index.records import node_of, row_id, session_range
 from .index.schema import SESSION_SHIFT
+from .index.soundness import Unsound
 
 _END = 1 << 62
 #: The roles of entries by their kind bytes.
@@ -63,6 +64,8 @@ class Evidence:
         found = self.connection.execute(
             "SELECT id, time, offset, length, chars, key FROM entries WHERE id=?", (row,)
         ).fetchone()
+        if found is not None and row >> SESSION_SHIFT not in self.catalog.sessions:
+            raise Unsound("a session is missing")
         return None if found is None else Located(*found)
 
     def locate_many(self, rows: Iterable[int]) -> list[Located]:

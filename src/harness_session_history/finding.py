@@ -6,11 +6,14 @@ crowd out the others; what can no longer be verified is left out and its session
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from itertools import count
+from typing import Any, NamedTuple, TypeAlias
 
 import apsw
 
@@ -18,9 +21,10 @@ from .archive.hydration import Hydrated
 from .evidence import Evidence, Located
 from .index.match import Matcher
 from .index.query import Query
-from .index.records import SessionRow
+from .index.records import SessionRow, session_range
 from .index.schema import SESSION_SHIFT
 from .index.search import Scope, Searcher
+from .index.soundness import Unsound
 from .request import ROLES, SearchRequest
 from .response import iso
 from .views import Views
@@ -29,8 +33,11 @@ from .views import Views
 PER_SESSION = 3
 #: Sessions named in ``alsoIn`` and ``unavailableSessionIds``.
 NAMED = 20
-#: How long candidates that only look like matches of a phrase or a prefix are read and refused.
-VERIFY_SECONDS = 0.2
+#: How long candidates are read and refused (they only look like matches of a phrase, or their file has changed) before
+#: an answer by relevance is given without the rest of them, and says so.
+VERIFY_SECONDS = 2.0
+#: Candidates beyond those that were ranked are fetched in blocks of so many.
+BLOCK = 2000
 
 
 @dataclass
@@ -45,6 +52,17 @@ class Hit:
     also_in: list[str] = field(default_factory=list)
 
 
+class Group(NamedTuple):
+    """An entry and its verbatim copies, the one to cite first, at a place in the ranking."""
+
+    place: int
+    copies: list[Located]
+
+
+#: Further rows, without those of sessions that the given function calls full.
+Beyond: TypeAlias = Callable[[Callable[[int], bool]], Iterable[int]]
+
+
 class Finder:
     """Turns rows into hits for one request."""
 
@@ -57,47 +75,65 @@ class Finder:
         self.unavailable: list[str] = []
         self.gave_up = False
         self._seen: set[int] = set()
+        self._places = count()
 
-    def take(self, rows: Iterable[int], limit: int, *, diverse: bool, verify: bool) -> tuple[list[Hit], bool]:
+    def take(
+        self,
+        rows: Iterable[int],
+        limit: int,
+        *,
+        diverse: bool,
+        verify: bool,
+        beyond: Beyond | None = None,
+        seconds: float = VERIFY_SECONDS,
+    ) -> tuple[list[Hit], bool]:
         """The first `limit` hits in the order of `rows`, and whether there are more.
 
-        With `diverse`, a session gives at most PER_SESSION of them as long as others have any.
+        With `diverse`, a session gives at most PER_SESSION of them as long as others have any. Where `rows` do not
+        give enough, `beyond` is asked for further ones. Gives up (`gave_up`) at the first candidate that is refused
+        after so many seconds.
         """
         hits: list[Hit] = []
-        per_session: Counter[int] = Counter()
-        put_off: list[tuple[int, list[Located]]] = []
-        deadline = time.monotonic() + VERIFY_SECONDS
-        for place, copies in self._groups(rows):
-            if diverse and per_session[copies[0].session] >= PER_SESSION:
-                put_off.append((place, copies))
-                continue
-            hit = self._verified(place, copies, verify)
-            if hit is not None:
-                hits.append(hit)
-                per_session[hit.session.key] += 1
-                if len(hits) > limit:
-                    return sorted(hits[:limit], key=lambda one: one.place), True
-            elif time.monotonic() > deadline:
-                self.gave_up = True
-                break
-        for place, copies in put_off:
-            if len(hits) > limit or self.gave_up:
-                break
-            hit = self._verified(place, copies, verify)
-            if hit is not None:
-                hits.append(hit)
-        more = len(hits) > limit
-        return sorted(hits[:limit], key=lambda one: one.place), more
+        counted: Counter[int] = Counter()
+        put_off: list[Group] = []
+        deadline = time.monotonic() + seconds
 
-    def _groups(self, rows: Iterable[int]) -> Iterator[tuple[int, list[Located]]]:
+        def full(session: int) -> bool:
+            return diverse and counted[session] >= PER_SESSION
+
+        def stages() -> Iterator[tuple[Iterable[Group], bool]]:
+            yield self._groups(rows), diverse
+            if beyond is not None:
+                yield self._groups(beyond(full)), diverse
+            yield put_off, False
+            if beyond is not None and diverse:
+                yield self._groups(beyond(lambda session: False)), False
+
+        for groups, sharing in stages():
+            for group in groups:
+                if sharing and full(group.copies[0].session):
+                    put_off.append(group)
+                    continue
+                hit = self._verified(group, verify)
+                if hit is not None:
+                    hits.append(hit)
+                    counted[hit.session.key] += 1
+                    if len(hits) > limit:
+                        return sorted(hits[:limit], key=lambda one: one.place), True
+                elif time.monotonic() > deadline:
+                    self.gave_up = True
+                    return sorted(hits, key=lambda one: one.place), False
+        return sorted(hits, key=lambda one: one.place), False
+
+    def _groups(self, rows: Iterable[int]) -> Iterator[Group]:
         """Copies of one entry together, at the place of the first: where it was written first comes first."""
-        for place, row in enumerate(rows):
+        for place, row in zip(self._places, rows, strict=False):
             if row in self._seen:
                 continue
             self.check()
             located = self.evidence.locate(row)
             if located is None:
-                continue
+                raise Unsound("an entry is missing")
             copies = [located]
             for other in self.evidence.copies(located.key):
                 if other != row and self._in_scope(other):
@@ -107,7 +143,7 @@ class Finder:
             self._seen.update(copy.row for copy in copies)
             if len(copies) > 1:
                 copies = self._first_written_first(copies)
-            yield place, copies
+            yield Group(place, copies)
 
     def _in_scope(self, row: int) -> bool:
         return self.scope.within(row >> SESSION_SHIFT) and (self.scope.off_branch or not self.evidence.hidden(row))
@@ -125,8 +161,9 @@ class Finder:
 
         return sorted(copies, key=written)
 
-    def _verified(self, place: int, copies: list[Located], verify: bool) -> Hit | None:
+    def _verified(self, group: Group, verify: bool) -> Hit | None:
         """The first copy whose bytes still say what was indexed, if it really matches."""
+        place, copies = group
         for at, located in enumerate(copies):
             entry = self.evidence.hydrate([located])[0]
             session = self.views.catalog.sessions[located.session]
@@ -143,7 +180,9 @@ class Finder:
         return None
 
 
-def render(hit: Hit, views: Views, matcher: Matcher, snippet_chars: int) -> tuple[dict[str, Any], list[tuple[int, int]]]:
+def render(
+    hit: Hit, views: Views, matcher: Matcher, snippet_chars: int
+) -> tuple[dict[str, Any], list[tuple[int, int]]]:
     """A hit as it stands in an answer, and where its snippet's matched words are."""
     snippet, cut = matcher.snippet(hit.entry.text, snippet_chars)
     session_id, entry_id = hit.session.session_id, hit.entry.entry_id
@@ -162,12 +201,28 @@ def render(hit: Hit, views: Views, matcher: Matcher, snippet_chars: int) -> tupl
     return shown, [(start, end) for start, end, _ in matcher.spans(snippet)]
 
 
-def ordered_rows(searcher: Searcher, query: Query, sort: str) -> tuple[Iterator[int], bool]:
-    """The matching rows in the order asked for, and whether all of them were ranked."""
+def ordered_rows(searcher: Searcher, query: Query, sort: str) -> tuple[Iterator[int], Beyond | None]:
+    """The matching rows in the order asked for, and what gives the others where not all of them were ranked."""
     if sort != "relevance":
-        return searcher.by_time(query, newest=sort == "newest"), True
+        return searcher.by_time(query, newest=sort == "newest"), None
     ranked = searcher.rank(query)
-    return _ties_by_time(ranked.rows, searcher), ranked.all
+    return _ties_by_time(ranked.rows, searcher), None if ranked.all else partial(_newest_first, searcher, query)
+
+
+def _newest_first(searcher: Searcher, query: Query, full: Callable[[int], bool]) -> Iterator[int]:
+    last = (1 << 63) - 1
+    while True:
+        rows = list(searcher.matches(query.expression, BLOCK, within=(0, last)))
+        for row in rows:
+            if full(row >> SESSION_SHIFT):
+                last, _ = session_range(row >> SESSION_SHIFT)
+                break
+            yield row
+        else:
+            if len(rows) < BLOCK:
+                return
+            last = rows[-1]
+        last -= 1
 
 
 def _ties_by_time(rows: list[tuple[float, int]], searcher: Searcher) -> Iterator[int]:
@@ -195,10 +250,15 @@ def search(
     """The part of a search answer that comes from the snapshot, and the marks of its snippets."""
     matcher = Matcher(query)
     finder = Finder(connection, views, searcher.scope, matcher, check)
-    rows, ranked_all = ordered_rows(searcher, query, request.sort)
-    diverse = request.sort == "relevance" and request.session_id is None
-    verify = query.literal
-    hits, more = finder.take(rows, request.limit, diverse=diverse, verify=verify)
+    rows, beyond = ordered_rows(searcher, query, request.sort)
+    hits, more = finder.take(
+        rows,
+        request.limit,
+        diverse=request.sort == "relevance" and request.session_id is None,
+        verify=query.literal,
+        beyond=beyond,
+        seconds=VERIFY_SECONDS if request.sort == "relevance" else math.inf,
+    )
     results, marks = [], []
     for hit in hits:
         shown, spans = render(hit, views, matcher, request.snippet_chars)
@@ -207,13 +267,13 @@ def search(
     answer: dict[str, Any] = {
         "query": request.query,
         "results": results,
-        "truncated": more or finder.gave_up or (not ranked_all and len(hits) == request.limit),
-        "rankedAll": ranked_all and not finder.gave_up,
+        "truncated": more or finder.gave_up,
+        "rankedAll": beyond is None and not finder.gave_up,
         "unavailableSessionIds": finder.unavailable[:NAMED],
         "unavailableTruncated": len(finder.unavailable) > NAMED,
     }
     if not results:
         from .hinting import hints
 
-        answer["hints"] = hints(connection, searcher, views, request, query, check)
+        answer["hints"] = hints(connection, searcher, views, request, query, check, sure=not finder.gave_up)
     return answer, marks

@@ -9,10 +9,12 @@ from typing import Any
 import apsw
 
 from .errors import InvalidRequest
+from .evidence import Evidence
 from .finding import Finder, render
-from .index.hints import Nearest, corrections, nearest, sessions_with_all
+from .index.hints import corrections, nearest, sessions_with_all
 from .index.match import Matcher
 from .index.query import Query, Term, parse
+from .index.records import session_range
 from .index.search import Searcher
 from .request import SearchRequest
 from .views import Views
@@ -21,7 +23,7 @@ from .views import Views
 SHOWN = 5
 #: Matches outside the visible branch are counted up to here.
 COUNTED = 1000
-#: Where a term can only be verified on the text, so many candidates are read to count it.
+#: Where a term can only be verified on the text, so many of its newest candidates are read.
 VERIFIED = 50
 
 
@@ -32,10 +34,15 @@ def hints(
     request: SearchRequest,
     query: Query,
     check: Callable[[], None],
+    *,
+    sure: bool = True,
 ) -> dict[str, Any]:
-    """The ``hints`` of a search answer without results."""
+    """The ``hints`` of a search answer without results; `sure` if every candidate was looked at and refused."""
     helper = _Helper(connection, searcher, views, request, check)
-    counts = [helper.count(term) for term in query.terms]
+    if sure and len(query.terms) == 1 and query.literal:
+        counts = [0]
+    else:
+        counts = [helper.count(term) for term in query.terms]
     return {
         "terms": [{"term": term.text, "entries": count} for term, count in zip(query.terms, counts, strict=True)],
         "suggestion": helper.suggestion(query, counts),
@@ -61,14 +68,25 @@ class _Helper:
         return Finder(self.connection, self.views, searcher.scope, matcher, self.check)
 
     def count(self, term: Term) -> int:
-        """In how many entries in scope a term occurs."""
+        """In how many entries in scope a term occurs; an estimate where there are many that must be verified."""
         count = self.searcher.count(term.expression)
-        if term.literal and 0 < count <= VERIFIED:
-            alone = Query(term.text, (term,))
+        if term.literal and count:
             rows = list(self.searcher.matches(term.expression, VERIFIED))
-            hits, _ = self._finder(Matcher(alone), self.searcher).take(rows, VERIFIED, diverse=False, verify=True)
-            count = len(hits)
+            held = len(self._holding(term, rows))
+            count = held if count <= len(rows) else count * held // len(rows)
         return count
+
+    def _holding(self, term: Term, rows: Sequence[int]) -> list[int]:
+        """Those of `rows`, candidates of a term, whose text really holds it."""
+        matcher = Matcher(Query(term.text, (term,)))
+        evidence = Evidence(self.connection, self.views.catalog)
+        held = []
+        for located in evidence.locate_many(rows):
+            self.check()
+            entry = evidence.hydrate([located])[0]
+            if entry is not None and matcher.holds(entry.text):
+                held.append(located.row)
+        return held
 
     def _has_results(self, text: str) -> bool:
         try:
@@ -76,12 +94,12 @@ class _Helper:
         except InvalidRequest:
             return False
         verify = query.literal
-        rows = self.searcher.matches(query.expression, VERIFIED)
+        rows = list(self.searcher.matches(query.expression, VERIFIED))
         hits, _ = self._finder(Matcher(query), self.searcher).take(rows, 1, diverse=False, verify=verify)
         return bool(hits)
 
     def suggestion(self, query: Query, counts: Sequence[int]) -> str | None:
-        """A query that has results: misspelt words corrected, else the words dropped that occur nowhere, else one word."""
+        """A query that has results: misspelt words corrected, else words dropped that occur nowhere, else one word."""
         written = [term.text for term in query.terms]
         corrected = list(written)
         for at, (term, count) in enumerate(zip(query.terms, counts, strict=True)):
@@ -112,31 +130,47 @@ class _Helper:
         if not present:
             return []
         matcher = Matcher(query)
-        found: dict[int, Nearest] = {one.row: one for one in nearest(self.searcher, present, self.check)}
-        hits, _ = self._finder(matcher, self.searcher).take(list(found), SHOWN, diverse=False, verify=False)
+        found = nearest(self.searcher, present, self.check)
+        rows = [near.row for near in found]
+        hits, _ = self._finder(matcher, self.searcher).take(rows, SHOWN, diverse=False, verify=False)
         shown = []
         for hit in hits:
-            rendered, _ = render(hit, self.views, matcher, self.request.snippet_chars)
-            near = found.get(hit.located.row)
-            held = {term.text for term in near.terms} if near else set()
-            shown.append({**rendered, "missingTerms": [term.text for term in query.terms if term.text not in held]})
+            held = {
+                term.text
+                for term in found[hit.place].terms
+                if not term.literal or Matcher(Query(term.text, (term,))).holds(hit.entry.text)
+            }
+            if held:
+                rendered, _ = render(hit, self.views, matcher, self.request.snippet_chars)
+                missing = [term.text for term in query.terms if term.text not in held]
+                shown.append({**rendered, "missingTerms": missing})
         return shown
 
     def sessions(self, query: Query, counts: Sequence[int]) -> list[dict[str, Any]]:
         if not all(counts) or len(query.terms) < 2:
             return []
         keys = sessions_with_all(self.searcher, query.terms, counts, SHOWN, self.check)
-        return [self.views.view(self.views.catalog.sessions[key]) for key in keys]
+        literal = [term for term in query.terms if term.literal]
+        return [
+            self.views.view(self.views.catalog.sessions[key])
+            for key in keys
+            if all(self._holding(term, self._candidates_in(term, key)) for term in literal)
+        ]
+
+    def _candidates_in(self, term: Term, session: int) -> list[int]:
+        return list(self.searcher.matches(term.expression, VERIFIED, within=session_range(session)))
 
     def off_branch(self, query: Query) -> int:
+        """How many entries match outside the visible branch: up to COUNTED, of phrases and prefixes up to VERIFIED."""
         if self.request.branch == "any":
             return 0
         wider = Searcher(
             self.connection, self.searcher.weigher, replace(self.searcher.scope, off_branch=True), self.views.catalog
         )
-        rows = list(wider.matches(query.expression, COUNTED))
-        if not query.literal:
-            return len(rows)
-        finder = self._finder(Matcher(query), wider)
-        hits, _ = finder.take(rows[:VERIFIED], VERIFIED, diverse=False, verify=True)
-        return len(hits)
+        evidence = Evidence(self.connection, self.views.catalog)
+        rows = [row for row in wider.matches(query.expression, COUNTED) if evidence.hidden(row)]
+        if query.literal:
+            for term in query.terms:
+                if term.literal:
+                    rows = self._holding(term, rows[:VERIFIED])
+        return len(rows)

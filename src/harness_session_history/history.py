@@ -19,11 +19,12 @@ import apsw
 from .archive.discovery import WalkCancelled, walk
 from .archive.registry import Registry
 from .archive.sources import Walk
-from .desk import Cancelled, Desk, Job, Lane
-from .errors import IndexUnavailable, InvalidRequest, RefreshIncomplete, SessionNotFound
+from .desk import Cancelled, Desk, Job, Lane, closed
+from .errors import EntryNotVisible, IndexUnavailable, InvalidRequest, RefreshIncomplete, SessionNotFound
 from .index.freshness import Difference, compare
-from .index.schema import IndexFile
-from .index.upkeep import purge, truncate_log
+from .index.schema import DAMAGE, Identity, IndexFile
+from .index.upkeep import LOG_BYTES, LONG_LOG_BYTES, tidy, truncate_log
+from .index.writer import Overtaken, Writer
 from .maintenance import Maintainer, changes, worker_lock
 from .refresh import Budget, Lost, Outcome, Progress, Refresh, Stopped
 from .request import ListRequest, OpenRequest, SearchRequest, build_request, unset
@@ -43,6 +44,8 @@ T = TypeVar("T")
 #: A step names the lane that runs it; its result comes back into the generator, its value is the end's result.
 Steps = Generator[tuple[Lane, Job[Any]], Any, Any]
 
+#: How often a call begins again over an index that turned out to be damaged or was replaced.
+ATTEMPTS = 4
 #: ``refresh=True`` has this long, from the call.
 REFRESH_SECONDS = 25.0
 #: A conversation that is known is brought up to date for so long, then answered as it is.
@@ -185,33 +188,48 @@ class SessionHistory:
 
     def _maintain_alone(self, stopped: Callable[[], bool], watch: bool, progress: Progress | None) -> None:
         lock = worker_lock(self.settings.index)
-        desk = self._writers.desk
-        self._writers.submit(lambda _desk, _cancelled: desk.connection(), threading.Event()).result()
-        if not lock.acquire():
-            raise IndexUnavailable("another worker maintains this index", hint="let it finish, or stop it")
+        self._writers.submit(lambda desk, _cancelled: desk.connection(), threading.Event()).result()
+        try:
+            if not lock.acquire():
+                raise IndexUnavailable("another worker maintains this index", hint="let it finish, or stop it")
+        except OSError as error:
+            raise _unavailable("written", error) from error
         try:
             self.maintain_now(stopped, progress)
             if watch:
                 for _ in changes([root.path for root in self.settings.roots], stopped):
-                    self.maintain_now(stopped, None)
+                    try:
+                        self.maintain_now(stopped, None)
+                    except IndexUnavailable as error:
+                        if self._closed:
+                            return
+                        log.warning("maintenance: %s", error)  # the next round may do better
         finally:
             lock.release()
 
     def maintain_now(self, stopped: Callable[[], bool], progress: Progress | None = None) -> None:
-        """One round of maintenance in the writing lane: refresh, purge, empty the log."""
-        done = threading.Event()
-
-        def job(desk: Desk, cancelled: Callable[[], bool]) -> None:
-            run = self._refresh(desk, Budget(None, stopped), progress, None)
-            with self._index.lock().held(REFRESH_SECONDS, stopped) as held:
-                if held:
-                    purge(run.writer, stopped)
-                    truncate_log(run.connection)
-
+        """One round of maintenance in the writing lane: refresh, purge, empty the log. Raises IndexUnavailable."""
         try:
-            self._writers.submit(job, done).result()
+            self._writers.submit(partial(self._maintained, stopped, progress), threading.Event()).result()
         except Cancelled:
             return
+
+    def _maintained(
+        self, stopped: Callable[[], bool], progress: Progress | None, desk: Desk, cancelled: Callable[[], bool]
+    ) -> None:
+        self._refresh(desk, Budget(None, stopped), progress, None)
+        connection = desk.connection()
+        try:
+            with self._index.lock().held(REFRESH_SECONDS, stopped) as held:
+                if held:
+                    tidy(Writer(connection, partial(self._index.is_still, desk.identity)), stopped)
+        except Overtaken:
+            return  # whoever has written meanwhile leaves the rest to the next round
+        except DAMAGE as error:
+            self._forsake(desk, error)
+        except (apsw.Error, OSError) as error:
+            desk.close()
+            raise _unavailable("written", error) from error
 
     async def close(self) -> None:
         """Ends the threads and connections; a call that runs is finished first."""
@@ -277,7 +295,7 @@ class SessionHistory:
 
     def _raise_if_closed(self) -> None:
         if self._closed:
-            raise IndexUnavailable("this history is closed", hint="make a new SessionHistory")
+            raise closed()
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
@@ -286,20 +304,21 @@ class SessionHistory:
             from .index.query import parse
 
             parse(request.query)  # refused before any file is looked at
-        if request.refresh:
-            began = time.monotonic()
-            yield self._writers, partial(self._refreshed, request.session_id, began + REFRESH_SECONDS, None)
-        for _ in range(2):
+        deadline = time.monotonic() + REFRESH_SECONDS
+        for attempt in range(ATTEMPTS):
             try:
-                answer = yield self._readers, partial(self._answered, request, False)
+                if request.refresh:
+                    yield self._writers, partial(self._refreshed, request.session_id, deadline, None)
+                as_it_is = request.refresh or attempt > 1
+                answer = yield self._readers, partial(self._answered, request, as_it_is)
             except _Damaged as damage:
                 yield self._writers, partial(self._healed, damage)
-                answer = None
+                continue
             if answer is not None:
                 return answer
             # Nothing is indexed yet (or any more): build for a short while and answer from what that gave.
             yield self._writers, self._first_built
-        return (yield self._readers, partial(self._answered, request, True))
+        raise _damaged_again()
 
     def _recall_steps(self, session_id: str, work: Work[T]) -> Steps:
         """Brings the conversation's own file up to date, then works on the snapshot."""
@@ -312,15 +331,22 @@ class SessionHistory:
                     except RefreshIncomplete as error:
                         incomplete = error  # the answer itself says how far the snapshot reaches
                 return (yield self._readers, partial(self._in_snapshot, partial(self._recalled, work)))
-            except SessionNotFound as missing:
-                raise (incomplete or missing) from None
+            except SessionNotFound:
+                if incomplete is not None and (incomplete.details["left"] or incomplete.details["unsettled"]):
+                    raise incomplete from None  # it may be in a file that was not read
+                raise
             except _Damaged as damage:
                 yield self._writers, partial(self._healed, damage)
-        raise IndexUnavailable("the index is damaged", hint="run `session-history doctor`")
+        raise _damaged_again()
 
     def _refresh_steps(self, session_id: str | None, progress: Progress | None) -> Steps:
-        yield self._writers, partial(self._refreshed, session_id, None, progress)
-        return (yield self._readers, partial(self._freshness_now, session_id))
+        for _ in range(ATTEMPTS):
+            try:
+                yield self._writers, partial(self._refreshed, session_id, None, progress)
+                return (yield self._readers, partial(self._in_snapshot, partial(self._freshness_now, session_id)))
+            except _Damaged as damage:
+                yield self._writers, partial(self._healed, damage)
+        raise _damaged_again()
 
     def _refreshed(
         self,
@@ -368,34 +394,42 @@ class SessionHistory:
         session_id: str | None,
         look: Callable[[], Walk] | None = None,
     ) -> Refresh:
-        for last in (False, True):
+        elsewhere = None if self._alone else partial(self._refresh_elsewhere, session_id, budget, progress)
+        for _ in range(ATTEMPTS):
             connection = desk.connection()
-            walk_now = look or partial(self._walk, budget.cancelled)
-            elsewhere = None if self._alone or last else partial(self._refresh_elsewhere, session_id, budget, progress)
-            run = Refresh(self._index, connection, desk.catalog, walk_now, budget, progress, elsewhere)
+            is_current = partial(self._index.is_still, desk.identity)
+            walk_now = look or partial(self._walk, budget.over)
+            run = Refresh(self._index, connection, desk.catalog, walk_now, budget, progress, elsewhere, is_current)
             try:
                 run.run(session_id)
-                break
-            except (apsw.CorruptError, apsw.NotADBError) as error:
-                damaged = desk.identity
-                desk.close()
-                if last:
-                    raise IndexUnavailable("the index is damaged", hint="run `session-history doctor`") from error
-                self._index.replace(damaged)
-            except apsw.Error as error:
-                raise IndexUnavailable(
-                    f"the index cannot be written ({type(error).__name__})",
-                    hint="check the disk's space and the index folder, or ask without refresh",
-                ) from error
             except Stopped as stopped:
                 raise Cancelled from stopped
             except Lost:
                 log.warning("a refresh in a process of its own was lost; going on in this one")
-        if run.wrote:
-            self._seen = None
-        elif look is None:
-            self._seen = _Seen(desk.catalog.revision, desk.identity, run.seen, once=True)
-        return run
+                elsewhere = None
+            except Overtaken:
+                desk.close()  # another writer, or another file: look again
+            except DAMAGE as error:
+                self._forsake(desk, error)
+            except (apsw.Error, OSError) as error:
+                desk.close()
+                raise _unavailable("written", error) from error
+            else:
+                if run.wrote and self._index.log_bytes() > LOG_BYTES:
+                    truncate_log(connection)
+                if run.wrote or run.seen is None:
+                    self._seen = None
+                elif look is None:
+                    self._seen = _Seen(desk.catalog.revision, desk.identity, run.seen, once=True)
+                return run
+        raise _damaged_again()
+
+    def _forsake(self, desk: Desk, error: Exception) -> None:
+        """Puts an empty index in the place of one that turned out to be damaged."""
+        log.warning("the index is damaged: %s", error)
+        damaged = desk.identity
+        desk.close()
+        self._index.replace(damaged)
 
     def _refresh_elsewhere(self, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
         from .remote import refresh
@@ -436,13 +470,22 @@ class SessionHistory:
         try:
             connection.execute("BEGIN")
             desk.catalog.update(connection)
-            return work(desk, connection, cancelled)
-        except (apsw.CorruptError, apsw.NotADBError) as error:
+            desk.verify()
+            try:
+                return work(desk, connection, cancelled)
+            except (SessionNotFound, EntryNotVisible):
+                desk.verify(finds_nothing=True)
+                raise
+        except DAMAGE as error:
+            log.warning("the index is damaged: %s", error)
             identity = desk.identity
             desk.close()
             raise _Damaged(identity) from error
         except (apsw.InterruptError, WalkCancelled) as error:
             raise Cancelled from error
+        except apsw.Error as error:
+            desk.close()
+            raise _unavailable("read", error) from error
         finally:
             if desk.is_open:
                 connection.set_progress_handler(None, id=desk)
@@ -464,13 +507,16 @@ class SessionHistory:
         from .conversation import Snapshot
 
         views = Views(desk.catalog, self._registry.entries(), self.settings.current_session)
-        return work(Snapshot(connection, views, desk.weigher, partial(_check, cancelled)))
+        result = work(Snapshot(connection, views, desk.weigher, partial(_check, cancelled)))
+        if isinstance(result, dict) and result.get("hits") == []:
+            desk.verify(finds_nothing=True)
+        return result
 
     def _compose(
         self, request: AnyRequest, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
     ) -> HistoryResult:
         difference, freshness = self._freshness(request.session_id, desk, cancelled)
-        if difference.pending or desk.catalog.purge:
+        if difference.pending or desk.catalog.purge or self._index.log_bytes() > LONG_LOG_BYTES:
             self.maintainer.found_work()
         views = Views(desk.catalog, self._registry.entries(), self.settings.current_session)
         marks: list[list[tuple[int, int]]] = []
@@ -488,6 +534,8 @@ class SessionHistory:
         else:
             results, truncated = listed(views, request)
             body = {"results": results, "truncated": truncated}
+        if not body.get("results", True):
+            desk.verify(finds_nothing=True)
         return HistoryResult(
             {
                 "operation": request.operation,
@@ -501,9 +549,9 @@ class SessionHistory:
             marks=marks,
         )
 
-    def _freshness_now(self, session_id: str | None, desk: Desk, cancelled: Callable[[], bool]) -> dict[str, Any]:
-        connection = desk.connection()  # opening it anew replaces the catalog
-        desk.catalog.update(connection)
+    def _freshness_now(
+        self, session_id: str | None, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
+    ) -> dict[str, Any]:
         return self._freshness(session_id, desk, cancelled)[1]
 
     def _freshness(
@@ -548,7 +596,7 @@ class _Seen:
     With `once`, a refresh saw it just now and the answer of the same call uses it without looking again.
     """
 
-    def __init__(self, revision: int, index: tuple[int, int] | None, seen: Walk, *, once: bool = False) -> None:
+    def __init__(self, revision: int, index: Identity | None, seen: Walk, *, once: bool = False) -> None:
         self.revision, self.index, self.walk, self.once = revision, index, seen, once
         self.difference: Difference | None = None
         self.seconds = time.monotonic() - seen.started
@@ -566,6 +614,18 @@ class _Seen:
 class _Damaged(Exception):
     """The index turned out to be damaged while it was read."""
 
-    def __init__(self, identity: tuple[int, int] | None) -> None:
+    def __init__(self, identity: Identity | None) -> None:
         super().__init__("damaged index")
         self.identity = identity
+
+
+def _unavailable(verb: str, error: Exception) -> IndexUnavailable:
+    log.warning("the index cannot be %s", verb, exc_info=error)
+    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+        return IndexUnavailable("another program holds the index", hint="try again in a moment")
+    hint = "check the disk's space and the index folder" + (", or ask without refresh" if verb == "written" else "")
+    return IndexUnavailable(f"the index cannot be {verb} ({type(error).__name__})", hint=hint)
+
+
+def _damaged_again() -> IndexUnavailable:
+    return IndexUnavailable("the index is damaged and does not stay healed", hint="run `session-history doctor`")

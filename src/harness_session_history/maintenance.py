@@ -24,6 +24,8 @@ log = logging.getLogger("harness_session_history")
 
 #: With ``watch`` and without a watcher of the file system, the files are looked at this often.
 POLL_SECONDS = 2.0
+#: With a watcher, everything is looked at this often all the same.
+LOOK_SECONDS = 30.0
 #: After a worker has ended, the next one is not started before so many times its duration have passed.
 REST_FACTOR, REST_SECONDS = 2.0, 2.0
 
@@ -33,6 +35,8 @@ class Job(msgspec.Struct):
 
     settings: Settings
     detached: bool
+    #: The descriptor of the worker's lock, which the caller has taken for it (where that can be done).
+    lock: int | None = None
 
 
 class Maintainer:
@@ -55,8 +59,12 @@ class Maintainer:
                 return
         except OSError:
             return  # the folder cannot be written, so there is nothing that a worker could do
-        lock.release()
-        self._start()
+        if not lock.inheritable:
+            lock.release()
+        try:
+            self._start(lock.hand_over() if lock.inheritable else None)
+        finally:
+            lock.release()
 
     def stop(self) -> None:
         """Ends a worker that belongs to this program; what it has committed stays."""
@@ -84,7 +92,7 @@ class Maintainer:
             self._rest_until = now + max(REST_SECONDS, REST_FACTOR * (now - self._began))
         return now < self._rest_until
 
-    def _start(self) -> None:
+    def _start(self, lock: int | None) -> None:
         self._began = time.monotonic()
         try:
             worker = subprocess.Popen(
@@ -95,6 +103,7 @@ class Maintainer:
                 env=child_environment(),
                 cwd=os.path.dirname(self.settings.index),
                 start_new_session=True,
+                pass_fds=() if lock is None else (lock,),
             )
         except OSError as error:
             log.warning("maintenance cannot be started: %s", error)
@@ -102,7 +111,7 @@ class Maintainer:
             return
         assert worker.stdin is not None
         with contextlib.suppress(OSError):
-            worker.stdin.write(msgspec.json.encode(Job(self.settings, self.detached)) + b"\n")
+            worker.stdin.write(msgspec.json.encode(Job(self.settings, self.detached, lock)) + b"\n")
             worker.stdin.flush()
         if self.detached:
             with contextlib.suppress(OSError):
@@ -124,18 +133,34 @@ def worker_lock(index: str) -> FileLock:
 
 def changes(roots: list[str], stopped: Callable[[], bool]) -> Iterator[None]:
     """Yields whenever something below the roots may have changed, until `stopped`."""
+    present = [root for root in roots if os.path.isdir(root)]
     try:
         from watchfiles import watch
     except ImportError:
-        while not stopped():
-            time.sleep(POLL_SECONDS)
+        present = []
+    if not present:
+        while _slept(POLL_SECONDS, stopped):
             yield
         return
-    present = [root for root in roots if os.path.isdir(root)]
-    for _ in watch(*present, rust_timeout=500, yield_on_timeout=True, debounce=200, step=50, ignore_permission_denied=True):
+    looked = time.monotonic()
+    for found in watch(*present, rust_timeout=500, yield_on_timeout=True, debounce=200, step=50, ignore_permission_denied=True):
         if stopped():
             return
-        yield
+        # A watcher may miss what happens in a folder that it cannot watch or does not know yet.
+        if found or time.monotonic() - looked > LOOK_SECONDS:
+            looked = time.monotonic()
+            yield
+
+
+def _slept(seconds: float, stopped: Callable[[], bool]) -> bool:
+    """Sleeps for a while; False as soon as the sleeper is to stop."""
+    until = time.monotonic() + seconds
+    while not stopped():
+        left = until - time.monotonic()
+        if left <= 0:
+            return True
+        time.sleep(min(left, 0.1))
+    return False
 
 
 def main() -> None:
@@ -152,7 +177,9 @@ def main() -> None:
     if hasattr(os, "nice"):
         os.nice(5)
     lock = worker_lock(job.settings.index)
-    if not lock.acquire():
+    if job.lock is not None:
+        lock.take_over(job.lock)
+    elif not lock.acquire():
         return
     from .history import SessionHistory
 

@@ -160,7 +160,7 @@ def _not_visible(request: OpenRequest) -> EntryNotVisible:
 def _find_in_order(
     connection: apsw.Connection, evidence: Evidence, session: SessionRow, request: OpenRequest
 ) -> tuple[int, Neighbourhood]:
-    """Where the branch has the order of the file (nearly always), neighbours are neighbouring rows: no tree is built."""
+    """Where the branch has the order of the file (nearly always), neighbours are neighbouring rows, without a tree."""
     wanted = entry_hash(request.entry_id).to_bytes(8, "little", signed=True)
     node, before, after, role = None, 0, 0, 0
     for first, ids, kinds in connection.execute(
@@ -183,7 +183,10 @@ def _find_in_order(
         raise _not_visible(request)
     low, high = session_range(session.key)
     sides = []
-    for condition, order, limit in (("id < ? AND id >= ?", "DESC", request.before), ("id > ? AND id <= ?", "", request.after)):
+    for condition, order, limit in (
+        ("id < ? AND id >= ?", "DESC", request.before),
+        ("id > ? AND id <= ?", "", request.after),
+    ):
         rows = connection.execute(
             f"SELECT id FROM entries WHERE {condition} AND chars > 0 AND id NOT IN (SELECT id FROM hidden) "
             f"ORDER BY id {order} LIMIT ?",

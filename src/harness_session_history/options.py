@@ -47,7 +47,12 @@ def make_parser() -> argparse.ArgumentParser:
     doctor = command("doctor", "Say what state roots and index are in, and what to do.")
     doctor.add_argument("--session", metavar="ID", help="why is this session not found?")
     doctor.add_argument("--entry", metavar="ID", help="why is this entry of it not found?")
-    command("tools", "Print the tools for recalling one's own conversation, as JSON.")
+    tools = command("tools", "Print the tools for recalling one's own conversation, as JSON, or call one of them.")
+    tools.add_argument("tool", nargs="?", metavar="NAME", help="the tool to call, for the conversation of --current")
+    tools.add_argument(
+        "arguments", nargs="?", default="{}", metavar="JSON", help="its arguments as one JSON object, or - for stdin"
+    )
+    command("mcp", "Serve the tools to a Model Context Protocol client over standard input and output.")
     return parser
 
 

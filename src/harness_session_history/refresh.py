@@ -18,13 +18,14 @@ from itertools import chain
 import apsw
 import msgspec
 
-from .archive.sources import SourceFile, Walk
+from .archive.discovery import WalkCancelled
 from .archive.entries import Facts, FileIdentity
+from .archive.sources import SourceFile, Walk
 from .index.catalog import Catalog
 from .index.freshness import Difference, compare
 from .index.records import SourceRow
-from .index.schema import FOREIGN, SESSION, UNREADABLE, IndexFile
-from .index.writer import Writer
+from .index.schema import BUSY_MS, FIRST_KEY, FOREIGN, SESSION, UNREADABLE, IndexFile
+from .index.writer import Overtaken, Writer
 from .pipeline import ReaderLost, Readers
 from .reading import Begin, End, Failed, Frame, Part, Task, read
 from .sessions import SessionStore, SessionWriter
@@ -34,9 +35,9 @@ log = logging.getLogger("harness_session_history")
 Progress = Callable[[int, int, int, int], None]
 
 #: What is collected before it is written in one transaction, and how much one session may take of memory.
-BATCH_CHARACTERS = 2_000_000
-BATCH_ENTRIES = 10_000
-BATCH_SECONDS = 0.5
+BATCH_CHARACTERS = 8_000_000
+BATCH_ENTRIES = 40_000
+BATCH_SECONDS = 1.0
 #: From so many bytes on, a refresh is done in a process of its own (where there is a caller's loop to keep free).
 ELSEWHERE_BYTES = 4 << 20
 #: From so many bytes on, files are read in processes of their own.
@@ -126,60 +127,94 @@ class Refresh:
         budget: Budget,
         progress: Progress | None = None,
         elsewhere: Callable[[], Outcome] | None = None,
+        is_current: Callable[[], bool] = lambda: True,
     ) -> None:
-        self.elsewhere = elsewhere
+        self.elsewhere, self.is_current = elsewhere, is_current
         self.index, self.connection, self.catalog = index, connection, catalog
         self.walk, self.budget, self.progress = walk, budget, progress
-        self.writer = Writer(connection)
+        self.writer = Writer(connection, is_current)
         self.sessions = SessionWriter(self.writer)
         self.outcome = Outcome()
         self.wrote = False
+        self.seen: Walk | None = None
         self._queue: deque[Item] = deque()
         self._batch: list[Item] = []
         self._batch_characters = self._batch_entries = 0
         self._batch_began = 0.0
-        self._files = self._bytes = self._bytes_done = 0
+        self._moved: list[SourceRow] = []
+        self._next_key = FIRST_KEY
+        self._files = self._files_done = self._bytes = self._bytes_done = 0
 
     def run(self, session_id: str | None = None) -> None:
-        """Brings the selected files up to date as they are now. Raises Stopped only if the caller has gone."""
-        self.catalog.update(self.connection)
-        self.seen = self.walk()
-        difference = self._compared(session_id)
+        """Brings the selected files up to date as they are now.
+
+        Raises Stopped if the caller has gone, Overtaken if another file or another writer's work lies there by now.
+        """
+        try:
+            self._run(session_id)
+        except WalkCancelled:
+            self.outcome.left = max(1, self.outcome.left)  # the time was over before everything had been looked at
+        self._raise_if_cancelled()
+
+    def _run(self, session_id: str | None) -> None:
+        difference = self._look(session_id)
         if not difference.pending and not difference.unreadable:
             self.outcome.unavailable = difference.unavailable
             return
         if self.elsewhere is not None and _volume(difference) >= ELSEWHERE_BYTES:
             self.outcome, self.wrote = self.elsewhere(), True
             return
-        lock = self.index.lock()
         began = time.monotonic()
-        with lock.held(self.budget.left(), self.budget.cancelled) as held:
+        with self.index.lock().held(self.budget.left(), self.budget.cancelled) as held:
             if not held:
                 self.outcome.waited, self.outcome.left = True, difference.pending
-                self._raise_if_cancelled()
                 return
+            if not self.is_current():
+                raise Overtaken
             if self.catalog.update(self.connection) or time.monotonic() - began > 0.5:
-                self.seen = self.walk()
-                difference = self._compared(session_id)
+                difference = self._look(session_id)
             self.outcome.unavailable = difference.unavailable - len(difference.unreadable)
             self.wrote = True
-            self.connection.set_progress_handler(self.budget.over, 2000)
-            try:
-                self._drop(difference.gone)
-                self._plan(difference)
-                self._requeue()
-                self._work()
-            except (Stopped, apsw.InterruptError):
-                self.outcome.left = len(self._queue) + len(self._batch)
-            finally:
-                self.connection.set_progress_handler(None)
-                self.writer.rollback()
-        self._raise_if_cancelled()
+            self._write(difference)
 
-    def _compared(self, session_id: str | None) -> Difference:
+    def _write(self, difference: Difference) -> None:
+        self.connection.set_progress_handler(self.budget.over, 2000)
+        self.connection.set_busy_timeout(min(BUSY_MS, int(self.budget.left() * 1000) + 1))
+        try:
+            self._moved = _moved(difference)
+            self._drop([row for row in difference.gone if row not in self._moved])
+            self.sessions.leaving = {row.path for row in self._moved}
+            self._plan(difference)
+            self._requeue()
+            self._work()
+            # What has moved is dropped only now, so that no snapshot shows its session as deleted.
+            self._drop(self._moved)
+            self.sessions.leaving, self._moved = set(), []
+            self._requeue()
+            if self._queue:
+                self._work()
+        except (Stopped, apsw.InterruptError):
+            self.writer.rollback()
+            self.connection.set_progress_handler(None)
+            if not self.budget.cancelled():
+                self._flush()  # what was read is not lost, so every run gets on, however short it is
+            self.outcome.left = len(self._queue) + len(self._moved)
+        except (apsw.BusyError, apsw.LockedError):
+            self.outcome.waited = True
+            self.outcome.left = len(self._queue) + len(self._batch) + len(self._moved)
+        finally:
+            self.connection.set_progress_handler(None)
+            self.connection.set_busy_timeout(BUSY_MS)
+            self.writer.rollback()
+
+    def _look(self, session_id: str | None) -> Difference:
+        """What differs on disk from the snapshot, which is read first."""
+        self.catalog.update(self.connection)
+        self.seen = self.walk()
         if session_id is not None:
             own = compare(self.seen, self.catalog, session_id)
-            if own.counts()["selected"]:
+            # The file of a session that is not known, or not where it was, may be any that is not read yet.
+            if own.counts()["selected"] and not own.gone:
                 return own
         return compare(self.seen, self.catalog)
 
@@ -196,8 +231,7 @@ class Refresh:
         for row in gone:
             self.writer.forget_source(row.id)
         for row in gone:
-            if row.session is not None and row.session_id is not None:
-                self.sessions.elect(row.session_id, row.session)
+            self.sessions.lose(row.session_id)
         self.writer.commit()
 
     def _plan(self, difference: Difference) -> None:
@@ -207,10 +241,16 @@ class Refresh:
         items.sort(key=lambda item: item.file.stamp)
         for item, key in zip(items, self.writer.plan_keys([item.file.stamp for item in items]), strict=True):
             item.key = key
+        bounds = self.writer.key_bounds()
+        self._next_key = 1 + max([*(item.key for item in items), bounds[1] if bounds else FIRST_KEY])
         items.sort(key=lambda item: max(item.file.stamp, item.file.identity.mtime_ns // 1_000_000), reverse=True)
-        self._queue.extend(items)
-        self._files = len(items)
-        self._bytes = sum(item.bytes for item in items)
+        for item in items:
+            self._enqueue(item)
+
+    def _enqueue(self, item: Item) -> None:
+        self._queue.append(item)
+        self._files += 1
+        self._bytes += item.bytes
 
     # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -298,9 +338,17 @@ class Refresh:
         assert item.begin is not None
         parts, item.parts = item.parts, []
         self.writer.begin()
-        resumed = item.begin.resumed and item.row is not None
         store: SessionStore
-        store = self.sessions.extension(item.row) if resumed and item.row else self.sessions.fresh(item.key)
+        if item.begin.resumed and item.row is not None:
+            if not self.sessions.holds(item.row):
+                self.sessions.read_again(item.row)
+                self.writer.commit()
+                self._requeue()
+                deque(frames, maxlen=0)
+                return
+            store = self.sessions.extension(item.row)
+        else:
+            store = self.sessions.fresh(item.key)
         for frame in chain(parts, frames):
             self.budget.check()
             if isinstance(frame, Part):
@@ -335,6 +383,9 @@ class Refresh:
             assert item.begin is not None and item.end is not None
             facts, row = item.end.facts, self._source_row(item)
             if item.begin.resumed and item.row is not None:
+                if not self.sessions.holds(item.row):
+                    self.sessions.read_again(item.row)
+                    continue
                 store = self.sessions.extension(item.row)
             elif self.sessions.counts(row, facts):
                 store = self.sessions.replacement(facts.session_id, item.key)
@@ -384,7 +435,7 @@ class Refresh:
             self.outcome.unsettled += 1
             return
         time.sleep(0.01 * item.attempts)
-        self._queue.append(replace(item, begin=None, parts=[], end=None))
+        self._enqueue(replace(item, begin=None, parts=[], end=None))
 
     def _note_failure(self, item: Item, failure: Failed) -> None:
         if failure.identity is None:
@@ -393,16 +444,21 @@ class Refresh:
         if state == UNREADABLE or (item.file.named_id is not None and failure.identity.size):
             self.outcome.unavailable += 1
         self.writer.begin()
-        if item.row is not None and item.row.session is not None and item.row.session_id is not None:
-            self.writer.forget_source(item.row.id)
-            self.sessions.elect(item.row.session_id, item.row.session)
-        self.writer.put_source(
-            SourceRow(
-                0, item.file.path, failure.identity, state, item.file.child, item.file.parent_path,
-                item.file.tombstoned, item.file.stamp, None, None, None, 0, int(time.time() * 1000),
-            ),  # fmt: skip
-            None,
-        )
+        known = self.writer.source_at(item.file.path)
+        source, session_id, session, last_time = known or (0, None, None, None)
+        if known is not None:
+            self.writer.forget_source(source)
+        if state == FOREIGN or session is None or (session_id is not None and self.sessions.ask_best(session_id)):
+            kept: tuple[str | None, int | None, int | None] = (None, None, None)
+        else:
+            kept = session_id, session, last_time  # out of reach, not deleted: what is known of its session stays
+        row = SourceRow(
+            0, item.file.path, failure.identity, state, item.file.child, item.file.parent_path,
+            item.file.tombstoned, item.file.stamp, *kept, 0, int(time.time() * 1000),
+        )  # fmt: skip
+        self.writer.put_source(row, None)
+        if state == FOREIGN:
+            self.sessions.lose(session_id)
         self.writer.commit()
         self._requeue()
 
@@ -410,12 +466,20 @@ class Refresh:
         """Queues files that have to be read because another file of their session has left or lost its place."""
         queued = {item.file.path for item in self._queue}
         for path in self.sessions.take_asked():
-            file = self.seen.files.get(path)
+            file = self.seen.files.get(path) if self.seen else None
             if file is not None and path not in queued:
-                self._queue.append(Item(file, None, key=self.writer.plan_keys([file.stamp])[0]))
+                self._enqueue(Item(file, None, key=self._next_key))
+                self._next_key += 1
 
     def _report(self, item: Item) -> None:
+        self._files_done += 1
         self._bytes_done += item.bytes
         if self.progress is not None:
-            done = self._files - len(self._queue)
-            self.progress(max(0, done), self._files, self._bytes_done, self._bytes)
+            self.progress(self._files_done, self._files, self._bytes_done, self._bytes)
+
+
+def _moved(difference: Difference) -> list[SourceRow]:
+    """Files that are gone from their place while a new one has the id of their session in its name, or is the same file."""
+    ids = {file.named_id for file in difference.new}
+    files = {file.state[:2] for file in difference.new}
+    return [row for row in difference.gone if row.session_id in ids or row.identity[:2] in files]

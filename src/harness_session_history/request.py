@@ -260,7 +260,7 @@ def _roles(argument: Argument, value: object) -> tuple[str, ...]:
     raise _refused(argument, value)
 
 
-# C0, DEL and C1: never part of a query or an id. A lone surrogate has no UTF-8 form at all.
+# C0, DEL and C1: never part of a query. A lone surrogate has no UTF-8 form at all.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -270,8 +270,8 @@ def _string(argument: Argument, value: object) -> str:
         raise _refused(argument, value)
     if _SURROGATE.search(value):
         raise _refused(argument, value, f"{argument.name} holds half of a surrogate pair, which is no character.")
-    # A folder's name may hold any character but NUL.
-    if "\0" in value or (argument.name != "cwd" and _CONTROL.search(value)):
+    # An id may hold whatever a transcript holds, a folder's name any character but NUL.
+    if (argument.name == "cwd" and "\0" in value) or (argument.name == "query" and _CONTROL.search(value)):
         raise _refused(argument, value, f"{argument.name} must not hold control characters; write a space instead.")
     if argument.name == "query":
         if len(value.encode()) > argument.high:

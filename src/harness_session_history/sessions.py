@@ -22,6 +22,8 @@ class SessionWriter:
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
+        #: Files that are gone and whose rows are dropped at the end of the run: they count for nothing any more.
+        self.leaving: set[bytes] = set()
         self._asked: list[bytes] = []
 
     def take_asked(self) -> list[bytes]:
@@ -34,32 +36,51 @@ class SessionWriter:
         own = _rank(row.last_time, row.identity[2], row.path)
         return all(
             own >= _rank(last_time, size, path)
-            for _, path, _, last_time, size in self.writer.sources_of(facts.session_id)
+            for _, path, _, last_time, size in self._files_of(facts.session_id)
             if path != row.path
         )
 
     def note_duplicate(self, row: SourceRow, facts: Facts) -> None:
         """Records a file of a session for which another file counts."""
         key = self.writer.key_of(facts.session_id)
-        self.writer.put_source(row._replace(session=None), msgspec.msgpack.encode(facts))
-        self.leave_former(row.path, facts.session_id)
-        if key is None or not any(session == key for _, _, session, _, _ in self.writer.sources_of(facts.session_id)):
+        self.put_source(row._replace(session=None), facts)
+        if key is None or not any(session == key for _, _, session, _, _ in self._files_of(facts.session_id)):
             self.ask_best(facts.session_id)
 
-    def leave_former(self, path: bytes, session_id: str) -> None:
-        """A file that counted for another session before (its header was rewritten) leaves that one."""
-        for key, former in self.writer.sessions_of_path(path):
-            if former != session_id:
-                self.elect(former, key)
+    def put_source(self, row: SourceRow, facts: Facts) -> int:
+        """Writes the row of a file, which may have carried another session before (its header was rewritten)."""
+        former = self.writer.source_at(row.path)
+        source = self.writer.put_source(row, msgspec.msgpack.encode(facts))
+        if former is not None and former[1] != facts.session_id:
+            self.lose(former[1])
+        return source
 
     def elect(self, session_id: str, session: int) -> None:
         """A session has lost its file: another file that carries it takes its place, or it becomes a tombstone."""
         if not self.ask_best(session_id):
             self.writer.tombstone(session)
 
+    def lose(self, session_id: str | None) -> None:
+        """A file is gone or carries its session no longer; if it was the one that counts, another takes its place."""
+        key = None if session_id is None else self.writer.key_of(session_id)
+        if session_id is not None and key is not None and self.writer.is_orphan(key):
+            self.elect(session_id, key)
+
+    def holds(self, row: SourceRow) -> bool:
+        """Whether the snapshot still has of a file what it had when the run began, so that it may be read on."""
+        return self.writer.is_unchanged(row)
+
+    def read_again(self, row: SourceRow) -> None:
+        """Asks for a file to be read from its start."""
+        self.writer.mark_changed(row.id)
+        self._asked.append(row.path)
+
+    def _files_of(self, session_id: str) -> list[tuple[int, bytes, int | None, int | None, int]]:
+        return [file for file in self.writer.sources_of(session_id) if file[1] not in self.leaving]
+
     def ask_best(self, session_id: str) -> bool:
         """Asks for the best of a session's files to be read; False if there is none."""
-        files = self.writer.sources_of(session_id)
+        files = self._files_of(session_id)
         if not files:
             return False
         source, path, _, _, _ = max(files, key=lambda file: _rank(file[3], file[4], file[1]))
@@ -127,8 +148,7 @@ class SessionStore:
         self._put(row, facts, tree.leaf, messages, tree.ordered and not superseded)
 
     def _put(self, row: SourceRow, facts: Facts, leaf: int | None, messages: int, ordered: bool) -> None:
-        self.sessions.leave_former(row.path, facts.session_id)
-        source = self.writer.put_source(row._replace(session=self.key), msgspec.msgpack.encode(facts))
+        source = self.sessions.put_source(row._replace(session=self.key), facts)
         self.writer.put_session(
             self.key, facts.session_id, source=source, cwd=facts.cwd, name=facts.name, parent=facts.parent_session,
             child=row.child, parent_path=row.parent_path, path=row.path, tombstoned=row.tombstoned,
@@ -152,6 +172,9 @@ class Extension(SessionStore):
         else:
             self.parts = self.writer.tree_columns(self.key)
             self._write_rows(row, facts, Tree(self.parts))
+        if not self.sessions.counts(row, facts):
+            # Its first message may be older than its header, which until then was its latest activity.
+            self.sessions.ask_best(facts.session_id)
         return True
 
     def _goes_on(self, nodes: int, leaf: int | None) -> bool:

@@ -95,7 +95,7 @@ def _index(report: Answer) -> Card:
             + ("writable" if index.get("writable") else "not writable"),
         ),
         _label("made", _made(index)),
-        _label("checks", f"file {_check(index.get('quickCheck'))}, full text {_check(index.get('fullTextCheck'))}, search {_search(search)}"),
+        _label("checks", f"file {_check(index.get('quickCheck'))}, full text {_check(index.get('fullTextCheck'))}, rows {_check(index.get('rowsCheck'))}, search {_search(search)}"),
         _label("worker", _worker(maintenance)),
     ]
     return Card([Piece("Index", "bold")], body, framed=False)

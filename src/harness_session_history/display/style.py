@@ -27,6 +27,7 @@ _RULES = """
 max-width:56rem;margin:4px 0;overflow:hidden;text-align:left;
 font:14px/1.5 var(--jp-content-font-family,var(--vscode-font-family,system-ui,sans-serif))}
 .hsh p,.hsh ol,.hsh ul,.hsh div{margin:0;padding:0;list-style:none}
+.hsh.hsh.hsh ol,.hsh.hsh.hsh ul{padding:0}
 .hsh p,.hsh li,.hsh td,.hsh th,.hsh summary{font-size:inherit;line-height:inherit;overflow-wrap:anywhere}
 .hsh .hsh-head{padding:14px 18px 12px}
 .hsh .hsh-kicker{color:var(--hsh-muted);font-size:11px;letter-spacing:.07em;text-transform:uppercase}
@@ -79,6 +80,7 @@ white-space:normal;border-bottom:1px solid var(--hsh-line)}
 .hsh .hsh-table td:first-child{min-width:10em}
 .hsh .hsh-table .hsh-num{text-align:right}
 .hsh .hsh-table .hsh-fixed,.hsh .hsh-table th{white-space:nowrap;overflow-wrap:normal}
+.hsh .hsh-table td:last-child{white-space:normal;overflow-wrap:anywhere;min-width:13em}
 .hsh .hsh-table .hsh-copy{font-size:11px;white-space:inherit}
 """
 

@@ -99,13 +99,18 @@ def _belongs(session_id: str, file: SourceFile, row: SourceRow | None) -> bool:
     return file.named_id == session_id
 
 
+def _carries(row: SourceRow) -> bool:
+    """Whether a session would lose a file with it."""
+    return row.state == SESSION or (row.state == UNREADABLE and row.session is not None)
+
+
 def _add_absent(difference: Difference, walk: Walk, sources: dict[bytes, SourceRow], session_id: str | None) -> None:
     away = {os.fsencode(root.path) for root in walk.roots if not root.reachable}
     away_known: set[bytes] = set()
     unreadable_now = {path for path, _ in walk.unavailable}
     for path in sources.keys() - walk.files.keys() - unreadable_now:
         row = sources[path]
-        if row.state != SESSION or (session_id is not None and row.session_id != session_id):
+        if not _carries(row) or (session_id is not None and row.session_id != session_id):
             continue
         root = next((root for root in away if path.startswith(root + os.sep.encode())), None)
         if root is not None:

@@ -19,6 +19,7 @@ import msgspec
 from ..errors import IndexUnavailable
 from .lock import FileLock
 from .schema import APPLICATION_ID, VERSION, IndexFile
+from .soundness import Unsound, check
 
 State = Literal["sound", "absent", "refused", "foreign", "outdated", "damaged", "unreadable"]
 
@@ -48,9 +49,11 @@ class Health(msgspec.Struct, rename="camel", kw_only=True):
     snapshot_at: int | None = None
     sessions: int = 0
     entries: int = 0
-    #: `ok`, `unfinished`, or what is wrong; None where it could not be run.
+    #: `ok`, `unfinished`, or what is wrong; None where it could not be run. The pages of the file, the full-text index,
+    #: and the number of rows against what the last commit noted.
     quick_check: str | None = None
     full_text_check: str | None = None
+    rows_check: str | None = None
     writable: bool = False
     not_writable_because: str = ""
     #: Whether tokens of deleted sessions wait to be purged.
@@ -67,6 +70,11 @@ def examine(path: str, cancelled: Callable[[], bool] = lambda: False) -> Health:
             _look_inside(health, connection)
     except apsw.NotADBError:
         health.state, health.reason = "foreign", "it is no SQLite database"
+        try:
+            IndexFile(path)._refuse_transcript()
+        except IndexUnavailable as refusal:
+            health.state, health.reason, health.not_writable_because = "refused", str(refusal), str(refusal)
+            return health
     except (apsw.CorruptError, apsw.SQLError) as error:
         health.state, health.reason = "damaged", str(error)
     except (apsw.Error, OSError) as error:
@@ -77,11 +85,13 @@ def examine(path: str, cancelled: Callable[[], bool] = lambda: False) -> Health:
 
 @contextmanager
 def reading(path: str, cancelled: Callable[[], bool] = lambda: False) -> Iterator[apsw.Connection]:
-    """A read-only connection inside one read transaction. Raises apsw.Error if that cannot be had."""
+    """A connection that only reads, inside one transaction. Raises apsw.Error if that cannot be had."""
     try:
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        # Not opened as read-only where it need not be: such a connection would leave its log files lying about.
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        connection.pragma("query_only", True)
         connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018  (the first read opens the log)
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError):
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError):
         connection = IndexFile(path)._open_read_only()
     try:
         connection.set_busy_timeout(2_000)
@@ -156,9 +166,11 @@ def _look_inside(health: Health, connection: apsw.Connection) -> None:
     deadline = time.monotonic() + CHECK_SECONDS
     health.quick_check = _check(connection, "PRAGMA quick_check", deadline)
     health.full_text_check = _check(connection, "PRAGMA integrity_check(search)", deadline)
-    faults = [f for f in (health.quick_check, health.full_text_check) if f not in (OK, UNFINISHED)]
+    health.rows_check = _check_rows(connection)
+    checks = (health.quick_check, health.full_text_check, health.rows_check)
+    faults = [fault for fault in checks if fault not in (OK, UNFINISHED)]
     if faults:
-        health.state, health.reason = "damaged", faults[0]
+        health.state, health.reason = "damaged", faults[0] or "a check failed"
     # Told even of a damaged index, as far as it can still be read.
     values = dict(connection.execute("SELECT name, value FROM meta"))
     health.snapshot_at, health.purge_pending = values.get("snapshot_at"), bool(values.get("purge"))
@@ -178,6 +190,15 @@ def _check(connection: apsw.Connection, pragma: str, deadline: float) -> str:
     finally:
         connection.set_progress_handler(None, id="check")
     return "; ".join(said[:FAULTS])
+
+
+def _check_rows(connection: apsw.Connection) -> str:
+    """Whether there are as many rows as the last commit noted."""
+    try:
+        check(connection, thorough=True)
+    except (Unsound, apsw.SQLError, apsw.CorruptError) as fault:
+        return str(fault)
+    return OK
 
 
 def _count(connection: apsw.Connection, table: str) -> int:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from .query import Term, any_of, parse
+from .query import Term, any_of
 from .records import session_range
 from .schema import SESSION_SHIFT
 from .search import Searcher
 
 #: So many of a term's newest rows are considered for the nearest entries.
-PER_TERM = 2000
+PER_TERM = 500
 #: So many of these are weighed in full.
-WEIGHED = 40
+WEIGHED = 20
 #: Bound on the work of one kind of hint.
-SECONDS = 0.015
+SECONDS = 0.01
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -35,18 +36,21 @@ def nearest(searcher: Searcher, terms: Sequence[Term], check: Callable[[], None]
     Candidates are the newest rows of each term, which is all of them unless the term is common (and then it weighs
     little); the best of them are weighed in full.
     """
+    # The query as a whole matched nothing, so nothing has been learnt from it.
+    searcher.weigher.learn(any_of(terms), searcher.catalog.revision)
     weight: dict[int, float] = defaultdict(float)
-    for term in terms:
+    deadline = time.monotonic() + SECONDS
+    for rarity, _, term in sorted(((searcher.rarity(term), at, term) for at, term in enumerate(terms)), reverse=True):
         check()
-        rarity = searcher.rarity(term)
+        if weight and time.monotonic() > deadline:
+            break
         for row in searcher.matches(term.expression, PER_TERM):
             weight[row] += rarity
-    best = sorted(weight, key=lambda row: (-weight[row], -row))[:WEIGHED]
-    found = []
-    for row in best:
-        check()
-        score, held = searcher.weigh_row(any_of(terms), terms, row)
-        found.append(Nearest(row, score, held))
+    best = heapq.nlargest(WEIGHED, weight, key=lambda row: (weight[row], row))
+    found = [
+        Nearest(row, score, tuple([terms[at] for at in sorted(held)]))
+        for row, score, held in searcher.weigh_rows(terms, best)
+    ]
     return sorted(found, key=lambda one: (-one.score, -one.row))
 
 
@@ -63,7 +67,7 @@ def sessions_with_all(
         if len(found) == limit or time.monotonic() > deadline:
             break
         within = session_range(key)
-        if all(any(True for _ in searcher.matches(term.expression, 1, within=within)) for term in by_rarity[1:]):
+        if all(searcher.matches(term.expression, 1, within=within) for term in by_rarity[1:]):
             found.append(key)
     return found
 
@@ -76,11 +80,11 @@ def corrections(searcher: Searcher, term: Term) -> str | None:
     deadline = time.monotonic() + SECONDS
     best, most = None, 0
     for candidate in _slips(word.lower()):
-        expression = parse(candidate).expression
+        expression = f'"{candidate}"'  # letters and digits only: nothing of it is syntax
         if searcher.exists(expression):
-            count = searcher.count(expression)
-            if count > most:
-                best, most = candidate, count
+            frequency = searcher.frequency(expression)
+            if frequency > most and searcher.matches(expression, 1):
+                best, most = candidate, frequency
         if time.monotonic() > deadline:
             break
     return best

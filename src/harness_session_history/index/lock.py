@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterator
 class FileLock:
     """Exclusive lock between processes, and between the threads of one process (each object opens the file anew)."""
 
+    #: Whether a held lock can be handed to a child.
+    inheritable = sys.platform != "win32"
+
     def __init__(self, path: str) -> None:
         self.path = path
         self._descriptor: int | None = None
@@ -45,6 +48,16 @@ class FileLock:
             time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
             pause = min(pause * 2, 0.05)
         return True
+
+    def hand_over(self) -> int:
+        """The descriptor that holds the lock, for a child that inherits it; closing it here does not drop the child's."""
+        assert self._descriptor is not None
+        return self._descriptor
+
+    def take_over(self, descriptor: int) -> None:
+        """Holds a lock that the parent has taken and handed over."""
+        self._descriptor = descriptor
+        os.set_inheritable(descriptor, False)
 
     def release(self) -> None:
         if self._descriptor is not None:

@@ -74,7 +74,7 @@ class SessionRow(NamedTuple):
 
     @property
     def deleted(self) -> bool:
-        return self.tombstoned or self.source is None
+        return bool(self.tombstoned) or self.source is None
 
     @property
     def activity(self) -> int | None:

@@ -12,7 +12,6 @@ import logging
 import os
 import stat
 import sys
-import time
 from collections.abc import Iterator
 
 import apsw
@@ -107,6 +106,10 @@ class IndexFile:
         except OSError:
             return None
         return st.st_dev, st.st_ino
+
+    def is_still(self, identity: Identity | None) -> bool:
+        """Whether the file is the one of that identity."""
+        return identity is not None and self.identity() == identity
 
     def stamp(self) -> tuple[int, int] | None:
         """(size, time of the last change) of the file now."""
@@ -295,7 +298,7 @@ class IndexFile:
 def _configure(connection: apsw.Connection) -> None:
     connection.pragma("synchronous", "normal")
     connection.pragma("temp_store", "memory")
-    connection.pragma("cache_size", -16_384)
+    connection.pragma("cache_size", -65536)
     connection.pragma("journal_size_limit", 1 << 20)
     # Freed pages are zeroed: what a deleted session said must not linger in them.
     connection.pragma("secure_delete", True)

@@ -21,7 +21,7 @@ from typing import Any
 import apsw
 
 from .catalog import Catalog
-from .query import Query, Term
+from .query import Query, Term, any_of
 from .records import integers, session_range
 from .schema import SESSION_SHIFT
 
@@ -33,10 +33,18 @@ PER_SESSION = 200
 SORTED = 10_000
 #: Document frequencies are counted up to here and estimated above.
 COUNTED = 1000
+#: So many rows of a prefix are looked at to find RANKED that leave room for all sessions.
+SCANNED = 20_000
+#: A prefix is taken to stand in one of so many rows: to count it would cost as much as to search for it.
+PREFIX_SHARE = 50
 #: Rows are counted for so long, then estimated.
-COUNT_SECONDS = 0.01
-#: A filtered scan that takes longer goes on session by session.
-SCAN_SECONDS = 0.02
+COUNT_SECONDS = 0.004
+#: A scan over filtered sessions that takes longer goes on session by session; up to FEW sessions it begins so.
+SCAN_SECONDS, FEW = 0.02, 16
+#: Looking into one session costs about as much as looking at so many matches.
+RANGE_COST = 50
+#: Every row there can be.
+EVERYWHERE = (0, (1 << 63) - 1)
 
 K1, B = 1.2, 0.75
 
@@ -70,32 +78,51 @@ class Ranked:
 
 
 class Weigher:
-    """The auxiliary function of one connection: notes how often each term stands in a row, and how long the row is."""
+    """The auxiliary function of one connection: a row's BM25 score for the terms that were set last."""
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self.groups: Sequence[int] = ()
-        self.terms = 0
-        self.noted: dict[int, tuple[list[int], int]] = {}
-        self.documents = 1
-        self.mean = 1.0
-        connection.register_fts5_function("weigh", self.note)
+        self.connection = connection
+        self.documents, self.mean = 1, 1.0
+        self._revision: int | None = None
+        self._rarities: Sequence[float] = (1.0,)
+        self._groups: Sequence[int] = ()
+        self.held: set[int] = set()
+        connection.register_fts5_function("weigh", self._weigh)
+        connection.register_fts5_function("measure", self._measure)
 
-    def start(self, terms: Sequence[Term]) -> None:
-        self.groups = [at for at, term in enumerate(terms) for _ in range(phrases_of(term))]
-        self.terms = len(terms)
-        self.noted = {}
-        self.documents = 0
+    def learn(self, expressions: Iterable[str], revision: int) -> None:
+        """Takes the index's size (rows, mean length in tokens) from a match of any of these, once per revision."""
+        for expression in expressions:
+            if revision == self._revision:
+                return
+            sql = "SELECT measure(search) FROM search WHERE search MATCH ? LIMIT 1"
+            if self.connection.execute(sql, (expression,)).fetchone() is not None:
+                self._revision = revision
 
-    def note(self, api: apsw.FTS5ExtensionApi, *_: object) -> int:
-        if not self.documents:
-            self.documents = max(1, api.row_count)
-            self.mean = max(1.0, api.column_total_size(-1) / self.documents)
-        counts = [0] * self.terms
-        for phrase, group in enumerate(self.groups):
+    def set(self, terms: Sequence[Term], rarities: Sequence[float]) -> None:
+        """What rows are scored for from now on."""
+        self._rarities = rarities
+        self._groups = [at for at, term in enumerate(terms) for _ in range(phrases_of(term))]
+
+    def _measure(self, api: apsw.FTS5ExtensionApi, *_: object) -> int:
+        self.documents = max(1, api.row_count)
+        self.mean = max(1.0, api.column_total_size(-1) / self.documents)
+        return 0
+
+    def _weigh(self, api: apsw.FTS5ExtensionApi, *_: object) -> float:
+        if self._revision is None:
+            self._measure(api)
+        norm = K1 * (1 - B + B * api.column_size(-1) / self.mean)
+        rarities = self._rarities
+        if len(rarities) == 1:
+            count = api.inst_count
+            return rarities[0] * count * (K1 + 1) / (count + norm)
+        counts = [0] * len(rarities)
+        for phrase, group in enumerate(self._groups):
             for column in api.phrase_locations(phrase):
                 counts[group] += len(column)
-        self.noted[api.rowid] = counts, api.column_size(-1)
-        return 0
+        self.held = {group for group, count in enumerate(counts) if count}
+        return sum([rarities[at] * counts[at] * (K1 + 1) / (counts[at] + norm) for at in self.held])
 
 
 class Searcher:
@@ -104,114 +131,129 @@ class Searcher:
     def __init__(self, connection: apsw.Connection, weigher: Weigher, scope: Scope, catalog: Catalog) -> None:
         self.connection, self.weigher, self.scope, self.catalog = connection, weigher, scope, catalog
         self.sessions = catalog.sessions
-        self._overran = False
+        self._frequencies: dict[str, int] = {}
         self._condition, self._bindings = self._filters()
 
     # -- ranking ------------------------------------------------------------------------------------------------------
 
     def rank(self, query: Query) -> Ranked:
         """All matching rows by BM25, or the newest RANKED of them; equal scores by row, newer first."""
-        rows, scores, everything = self._weighed(query.expression, query.terms)
-        if not everything:
-            counted = Counter(row >> SESSION_SHIFT for row in rows)
-            if max(counted.values()) > PER_SESSION and self._more_sessions(len(counted)):
-                rows, scores, _ = self._weighed(query.expression, query.terms, per_session=PER_SESSION)
-        ranked = sorted(zip(scores, rows, strict=True), key=lambda pair: (-pair[0], -pair[1]))
-        return Ranked(ranked, everything)
+        self._weigh_for(query.terms)
+        if "*" in query.expression:
+            # The rows of a prefix are gathered anew by every statement, and that is most of its cost: one must do.
+            found, everything = self._one_scan(query.expression)
+        else:
+            found = self._find(query.expression, RANKED + 1, weigh=True)
+            everything = len(found) <= RANKED
+            if not everything:
+                found = found[:RANKED]
+                counted = Counter(row >> SESSION_SHIFT for row, _ in found)
+                if max(counted.values()) > PER_SESSION and self._more_sessions(len(counted)):
+                    found = self._find(query.expression, RANKED, per_session=PER_SESSION, weigh=True)
+        return Ranked(sorted([(score, row) for row, score in found], reverse=True), everything)
+
+    def _one_scan(self, expression: str) -> tuple[list[tuple[int, float]], bool]:
+        found: list[tuple[int, float]] = []
+        counted: Counter[int] = Counter()
+        scanned = 0
+        for row, score in self._execute(expression, *EVERYWHERE, SCANNED, weigh=True):
+            scanned += 1
+            session = row >> SESSION_SHIFT
+            counted[session] += 1
+            if len(found) < RANKED or counted[session] <= PER_SESSION:
+                found.append((row, score))
+            if scanned > RANKED and sum(min(count, PER_SESSION) for count in counted.values()) >= RANKED:
+                break
+        if scanned <= RANKED:
+            return found, True
+        kept: Counter[int] = Counter()
+        fair = []
+        for row, score in found:
+            kept[row >> SESSION_SHIFT] += 1
+            if len(counted) == 1 or kept[row >> SESSION_SHIFT] <= PER_SESSION:
+                fair.append((row, score))
+        return fair[:RANKED], False
 
     def _more_sessions(self, found: int) -> bool:
         allowed = self.scope.sessions
         return len(self.sessions if allowed is None else allowed) > found
 
-    def _weighed(
-        self, expression: str, terms: Sequence[Term], per_session: int | None = None
-    ) -> tuple[list[int], list[float], bool]:
-        self.weigher.start(terms)
-        rows = list(self.matches(expression, RANKED + 1, per_session=per_session, weigh=True))
-        everything = len(rows) <= RANKED and per_session is None
-        rows = rows[:RANKED]
-        rarity = [self.rarity(term) if len(terms) > 1 else 1.0 for term in terms]
-        mean = self.weigher.mean
-        scores = []
-        for counts, size in map(self.weigher.noted.__getitem__, rows):
-            norm = K1 * (1 - B + B * size / mean)
-            scores.append(sum(r * c * (K1 + 1) / (c + norm) for r, c in zip(rarity, counts, strict=True) if c))
-        return rows, scores, everything
+    def _weigh_for(self, terms: Sequence[Term]) -> None:
+        plain = [term.expression for term in terms if "*" not in term.expression]
+        if len(terms) > 1 and plain:
+            self.weigher.learn(plain, self.catalog.revision)
+        self.weigher.set(terms, [self.rarity(term) for term in terms] if len(terms) > 1 else (1.0,))
 
     def rarity(self, term: Term) -> float:
         """Inverse document frequency, never below a small positive value."""
-        documents = max(1, self.weigher.documents)
-        frequency = self.frequency(term)
+        documents = self.weigher.documents
+        frequency = min(documents, self.frequency(term.expression))
         return max(1e-6, math.log((documents - frequency + 0.5) / (frequency + 0.5) + 1.0))
 
-    def frequency(self, term: Term) -> int:
-        """In how many rows of the index a term stands: exact up to COUNTED, an estimate above."""
-        return self._estimate(term.expression)
+    def frequency(self, expression: str) -> int:
+        """How many rows of the index match, in scope or not: exact below COUNTED, an estimate from there on."""
+        if "*" in expression:
+            return self.weigher.documents // PREFIX_SHARE
+        known = self._frequencies.get(expression)
+        if known is None:
+            known = self._frequencies[expression] = self._estimate(expression)
+        return known
 
     def _estimate(self, expression: str) -> int:
-        rows = self.connection.execute(
-            "SELECT count(*), min(rowid) FROM (SELECT rowid FROM search WHERE search MATCH ? ORDER BY rowid DESC LIMIT ?)",
-            (expression, COUNTED),
-        ).fetchone()
-        assert rows is not None
-        count, lowest = rows
+        sql = "SELECT count(*), min(rowid) FROM (SELECT rowid FROM search WHERE search MATCH ? ORDER BY rowid DESC LIMIT ?)"
+        found = self.connection.execute(sql, (expression, COUNTED)).fetchone()
+        assert found is not None
+        count, lowest = found
         if count < COUNTED:
             return int(count)
         keys = self.catalog.ordered_keys()
         newer = len(keys) - bisect_left(keys, lowest >> SESSION_SHIFT)
         return int(count * len(keys) / max(1, newer))
 
-    def weigh_row(self, expression: str, terms: Sequence[Term], row: int) -> tuple[float, tuple[Term, ...]]:
-        """Score of one row that matches, and the terms that stand in it."""
-        self.weigher.start(terms)
-        for _ in self.connection.execute(
-            "SELECT weigh(search) FROM search WHERE search MATCH ? AND rowid=?", (expression, row)
-        ):
-            pass
-        counts, size = self.weigher.noted[row]
-        norm = K1 * (1 - B + B * size / self.weigher.mean)
-        held = [
-            (self.rarity(term) * count * (K1 + 1) / (count + norm), term)
-            for term, count in zip(terms, counts, strict=True)
-            if count
-        ]
-        return sum(score for score, _ in held), tuple(term for _, term in held)
-
-    def count(self, expression: str) -> int:
-        """How many rows in scope match: exact, unless counting takes longer than COUNT_SECONDS (then an estimate)."""
-        deadline = time.monotonic() + COUNT_SECONDS
-        self.connection.set_progress_handler(lambda: time.monotonic() > deadline, 1000, id=self)
-        try:
-            row = self.connection.execute(
-                f"SELECT count(*) FROM search WHERE search MATCH ?{self._condition}", (expression, *self._bindings())
+    def weigh_rows(self, terms: Sequence[Term], rows: Sequence[int]) -> Iterator[tuple[int, float, set[int]]]:
+        """(row, score, numbers of the terms that stand in it) of rows in which at least one of the terms stands."""
+        expression = any_of(terms)
+        self._weigh_for(terms)
+        for row in rows:
+            found = self.connection.execute(
+                "SELECT weigh(search) FROM search WHERE search MATCH ? AND rowid=?", (expression, row)
             ).fetchone()
+            if found is not None:
+                yield row, float(found[0] or 0.0), {0} if len(terms) == 1 else self.weigher.held
+
+    # -- counting -----------------------------------------------------------------------------------------------------
+
+    def count(self, expression: str, seconds: float = COUNT_SECONDS) -> int:
+        """How many rows in scope match: exact, unless counting takes longer than so many seconds (then an estimate)."""
+        sql = f"SELECT count(*) FROM search WHERE search MATCH ?{self._condition}"
+        with self._limited(seconds) as limited:
+            row = self.connection.execute(sql, (expression, *self._bindings())).fetchone()
             return int(row[0]) if row else 0
-        except apsw.InterruptError:
-            if time.monotonic() <= deadline:
-                raise
-            return self._estimate(expression)
-        finally:
-            self.connection.set_progress_handler(None, id=self)
+        assert limited.overran
+        return self._estimate(expression)
 
     def exists(self, expression: str) -> bool:
         """Whether anything in the index matches, in scope or not: cheap, and no more than a reason to count."""
         sql = "SELECT 1 FROM search WHERE search MATCH ? LIMIT 1"
         return self.connection.execute(sql, (expression,)).fetchone() is not None
 
+    def _limited(self, seconds: float) -> _Limited:
+        return _Limited(self.connection, seconds)
+
     # -- by time ------------------------------------------------------------------------------------------------------
 
     def by_time(self, query: Query, newest: bool) -> Iterator[int]:
         """All matching rows, exactly in the order of their entries' times (entries without a time come last)."""
-        rows = list(self.matches(query.expression, SORTED + 1))
+        rows = self.matches(query.expression, SORTED + 1)
         if len(rows) <= SORTED:
-            yield from (row for *_, row in sorted(self._timed(rows, newest)))
+            yield from (abs(row) for _, row in sorted(self._timed(rows, newest)))
             return
         yield from self._by_session(query, newest)
 
-    def _timed(self, rows: Sequence[int], newest: bool) -> list[tuple[int, int, int]]:
-        """(order by time, order among those of one time, row)."""
+    def _timed(self, rows: Sequence[int], newest: bool) -> list[tuple[int, int]]:
+        """Rows with what they are sorted by: the time, and of one time the place (negative for the newest first)."""
         times = self.times(rows)
-        return [(_order(times.get(row), newest), -row if newest else row, row) for row in rows]
+        return [(_order(times.get(row), newest), -row if newest else row) for row in rows]
 
     def times(self, rows: Sequence[int]) -> dict[int, int | None]:
         """The times of these rows' entries."""
@@ -224,101 +266,108 @@ class Searcher:
         """Session by session, the one with the best time first, until no later one can hold a better entry."""
         bounds = []
         for key, session in self.sessions.items():
-            if self.scope.within(key) and session.nodes:
+            if self.scope.within(key) and session.source is not None:
                 bounds.append((_order(session.last_time if newest else session.first_time, newest), key))
         heapq.heapify(bounds)
-        waiting: list[tuple[int, int, int]] = []
+        waiting: list[tuple[int, int]] = []
         while bounds or waiting:
             if waiting and (not bounds or waiting[0][0] < bounds[0][0]):
-                yield heapq.heappop(waiting)[-1]
+                yield abs(heapq.heappop(waiting)[1])
                 continue
             _, key = heapq.heappop(bounds)
-            rows = list(self.matches(query.expression, 1 << 62, within=session_range(key)))
-            for timed in self._timed(rows, newest):
-                heapq.heappush(waiting, timed)
+            rows = self.matches(query.expression, 1 << 62, within=session_range(key))
+            for pair in self._timed(rows, newest):
+                heapq.heappush(waiting, pair)
 
     # -- scanning -----------------------------------------------------------------------------------------------------
 
-    def matches(
+    def matches(self, expression: str, limit: int, *, within: tuple[int, int] = EVERYWHERE) -> list[int]:
+        """Rows in scope that match, the highest (in general the newest) first, at most `limit`."""
+        return [row for row, _ in self._find(expression, limit, within=within)]
+
+    def _find(
         self,
         expression: str,
         limit: int,
         *,
-        within: tuple[int, int] = (0, (1 << 63) - 1),
+        within: tuple[int, int] = EVERYWHERE,
         per_session: int | None = None,
         weigh: bool = False,
-    ) -> Iterator[int]:
-        """Rows in scope that match, the highest (in general the newest) first, at most `limit`."""
+    ) -> list[tuple[int, float]]:
+        """Rows in scope that match, each with its score where they are weighed, the highest first."""
         allowed = self.scope.sessions
-        if allowed is not None and len(allowed) <= 8:
-            yield from self._session_by_session(
-                expression, limit, within, sorted(allowed, reverse=True), per_session, weigh
-            )
-            return
-        low, high = within
-        left = limit
-        counted: Counter[int] = Counter()
-        deadline = time.monotonic() + SCAN_SECONDS
-        guarded = allowed is not None and len(allowed) < len(self.sessions) // 4
-        while left > 0 and high >= low:
-            skipped = False
-            for (row,) in self._scan(expression, low, high, left, weigh, deadline if guarded else None):
-                high = row - 1
-                left -= 1
-                yield row
-                if per_session is not None:
-                    session = row >> SESSION_SHIFT
-                    counted[session] += 1
-                    if counted[session] >= per_session:
-                        high, skipped = (session << SESSION_SHIFT) - 1, True
-                        break
-            if self._overran:
-                rest = sorted((key for key in allowed or () if key <= high >> SESSION_SHIFT), reverse=True)
-                yield from self._session_by_session(expression, left, (low, high), rest, per_session, weigh)
-                return
-            if not skipped:
-                return
+        if allowed is None:
+            return self._skipping(expression, limit, within, per_session, weigh)
+        if within[0] >> SESSION_SHIFT == within[1] >> SESSION_SHIFT:
+            return self._scan(expression, *within, limit, weigh)
+        found: list[tuple[int, float]] = []
+        high = within[1]
+        if not self._by_range(expression, allowed):
+            # Quick unless the word is common and the sessions are not: then it is stopped and goes on by session.
+            with self._limited(SCAN_SECONDS) as scan:
+                self._scan(expression, *within, limit, weigh, into=found)
+            if not scan.overran:
+                if per_session is None:
+                    return found
+                found = []
+            elif found:
+                high = found[-1][0] - 1
+        for key in sorted(allowed, reverse=True):
+            low, top = session_range(key)
+            if low <= high and top >= within[0] and len(found) < limit:
+                most = limit - len(found) if per_session is None else min(limit - len(found), per_session)
+                found += self._scan(expression, max(low, within[0]), min(top, high), most, weigh)
+        return found
 
-    def _session_by_session(
-        self,
-        expression: str,
-        limit: int,
-        within: tuple[int, int],
-        keys: Iterable[int],
-        per_session: int | None,
-        weigh: bool,
-    ) -> Iterator[int]:
-        for key in keys:
-            low, high = session_range(key)
-            low, high = max(low, within[0]), min(high, within[1])
-            most = limit if per_session is None else min(limit, per_session)
-            for (row,) in self._scan(expression, low, high, most, weigh, None):
-                limit -= 1
-                yield row
-            if limit <= 0:
-                return
+    def _by_range(self, expression: str, allowed: frozenset[int]) -> bool:
+        """Whether looking into each allowed session costs less than looking at every match."""
+        if len(allowed) <= FEW:
+            return True
+        return len(allowed) * RANGE_COST < self.frequency(expression)
+
+    def _skipping(
+        self, expression: str, limit: int, within: tuple[int, int], per_session: int | None, weigh: bool
+    ) -> list[tuple[int, float]]:
+        """A scan that leaves a session behind once it has given enough."""
+        if per_session is None:
+            return self._scan(expression, *within, limit, weigh)
+        low, high = within
+        found: list[tuple[int, float]] = []
+        counted: Counter[int] = Counter()
+        while len(found) < limit:
+            block = self._scan(expression, low, high, min(limit - len(found), per_session), weigh)
+            for row, score in block:
+                session = row >> SESSION_SHIFT
+                found.append((row, score))
+                high = row - 1
+                counted[session] += 1
+                if counted[session] >= per_session:
+                    high = (session << SESSION_SHIFT) - 1
+                    break
+            else:
+                if len(block) < per_session:
+                    break
+        return found
 
     def _scan(
-        self, expression: str, low: int, high: int, limit: int, weigh: bool, deadline: float | None
-    ) -> Iterator[tuple[int]]:
-        self._overran = False
-        columns = "rowid, weigh(search)" if weigh else "rowid"
+        self,
+        expression: str,
+        low: int,
+        high: int,
+        limit: int,
+        weigh: bool,
+        into: list[tuple[int, float]] | None = None,
+    ) -> list[tuple[int, float]]:
+        found: list[tuple[int, float]] = [] if into is None else into
+        found.extend(self._execute(expression, low, high, limit, weigh=weigh))
+        return found
+
+    def _execute(self, expression: str, low: int, high: int, limit: int, *, weigh: bool) -> Iterator[tuple[int, float]]:
         sql = (
-            f"SELECT {columns} FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ?{self._condition} "
-            "ORDER BY rowid DESC LIMIT ?"
+            f"SELECT rowid, {'weigh(search)' if weigh else '0.0'} FROM search "
+            f"WHERE search MATCH ? AND rowid BETWEEN ? AND ?{self._condition} ORDER BY rowid DESC LIMIT ?"
         )
-        if deadline is not None:
-            self.connection.set_progress_handler(lambda: time.monotonic() > deadline, 500, id=self)
-        try:
-            for found in self.connection.execute(sql, (expression, low, high, *self._bindings(), limit)):
-                yield (found[0],)
-        except apsw.InterruptError:
-            if deadline is None or time.monotonic() <= deadline:
-                raise
-            self._overran = True
-        finally:
-            if deadline is not None:
-                self.connection.set_progress_handler(None, id=self)
+        return self.connection.execute(sql, (expression, low, high, *self._bindings(), limit))
 
     def _filters(self) -> tuple[str, Callable[[], list[Any]]]:
         """The conditions of the scope as SQL, and what makes their bindings."""
@@ -334,7 +383,8 @@ class Searcher:
         if scope.span is not None:
             parts.append(f" AND rowid BETWEEN {int(scope.span[0])} AND {int(scope.span[1])}")
         if scope.rows is not None:
-            parts.append(" AND rowid IN (SELECT value FROM carray(?))")
+            # The plus keeps FTS5 from searching once for each of these rows.
+            parts.append(" AND +rowid IN (SELECT value FROM carray(?))")
             values.append(integers(scope.rows))
         if scope.role is not None:
             parts.append(f" AND (rowid & 1) = {int(scope.role)}")
@@ -348,6 +398,27 @@ class Searcher:
             )
 
         return "".join(parts), lambda: [apsw.carray(value) for value in values]
+
+
+class _Limited:
+    """``with`` it, statements are stopped when the time is over, and that is no error: `overran` says so."""
+
+    def __init__(self, connection: apsw.Connection, seconds: float) -> None:
+        self.connection, self.seconds, self.overran = connection, seconds, False
+
+    def __enter__(self) -> _Limited:
+        deadline = time.monotonic() + self.seconds
+
+        def over() -> bool:
+            self.overran = self.overran or time.monotonic() > deadline
+            return self.overran
+
+        self.connection.set_progress_handler(over, 500, id=self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        self.connection.set_progress_handler(None, id=self)
+        return self.overran and isinstance(error, apsw.InterruptError)
 
 
 def phrases_of(term: Term) -> int:

@@ -6,12 +6,30 @@ from collections.abc import Callable
 
 import apsw
 
+from .schema import BUSY_MS
 from .writer import Writer
 
 #: Pages that one step of a merge may write; a step is one short transaction.
 STEP_PAGES = 250
-#: A log longer than this (bytes) is emptied when nobody reads.
-LOG_BYTES = 1 << 20
+#: A log longer than this (bytes) is emptied after a refresh; twenty times as long, and a worker is called for it.
+LOG_BYTES, LONG_LOG_BYTES = 1 << 20, 20 << 20
+#: How long maintenance waits for readers to leave the log.
+PATIENCE_MS = 1000
+
+
+def tidy(writer: Writer, over: Callable[[], bool]) -> None:
+    """Purges if that is due and empties the log. The caller holds the writer's lock; may be stopped at any time.
+
+    A purge is done only when the log is empty as well: until then it holds pages with the old tokens.
+    """
+    purging = writer.wants_purge()
+    if purging and not purge(writer, over):
+        return
+    if truncate_log(writer.connection, PATIENCE_MS) and purging:
+        writer.begin()
+        writer.purged()
+        writer.commit()
+        truncate_log(writer.connection, PATIENCE_MS)
 
 
 def purge(writer: Writer, over: Callable[[], bool]) -> bool:
@@ -20,28 +38,25 @@ def purge(writer: Writer, over: Callable[[], bool]) -> bool:
     A removed row only leaves a tombstone in FTS5: its tokens stay in the file until their segment is merged. Runs in
     short transactions and can be stopped between them; the next run begins the merge anew.
     """
-    if not writer.wants_purge():
-        return True
     writer.begin()
     writer.merge_all(STEP_PAGES)
     writer.commit()
     while not over():
         writer.begin()
         done = writer.merge_step(STEP_PAGES)
-        if done:
-            writer.purged()
         writer.commit()
         if done:
             return True
     return False
 
 
-def truncate_log(connection: apsw.Connection) -> None:
-    """Moves the log into the database and empties it, if no reader needs it; else leaves it for another time."""
-    connection.set_busy_timeout(0)
+def truncate_log(connection: apsw.Connection, patience_ms: int = 0) -> bool:
+    """Moves the log into the database and empties it; False if a reader needs it (then it is left for another time)."""
+    connection.set_busy_timeout(patience_ms)
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     except (apsw.BusyError, apsw.LockedError):
-        return
+        return False
     finally:
-        connection.set_busy_timeout(10_000)
+        connection.set_busy_timeout(BUSY_MS)
+    return True

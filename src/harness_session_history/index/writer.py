@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..archive.branch import Columns
 
 #: Text that is held back until it is written in one go.
-TEXT_CHARACTERS = 4_000_000
+TEXT_CHARACTERS = 8_000_000
 #: A tree's last row is extended up to this many nodes, then a new row begins.
 TREE_ROW_NODES = 4096
 
@@ -174,13 +174,19 @@ class Writer:
         self.connection.executemany("DELETE FROM hidden WHERE id=?", [(row,) for row in sorted(before - rows)])
         self.connection.executemany("INSERT INTO hidden VALUES(?)", [(row,) for row in sorted(rows - before)])
 
-    def sessions_of_path(self, path: bytes) -> list[tuple[int, str]]:
-        """(key, id) of the sessions for which the file at `path` counts."""
-        return list(
-            self.connection.execute(
-                "SELECT s.key, s.session_id FROM sources f JOIN sessions s ON s.source = f.id WHERE f.path=?", (path,)
-            )
-        )
+    def source_at(self, path: bytes) -> tuple[int, str | None, int | None, int | None] | None:
+        """(id, session id, session key if it counts, last_time) of the file at a path, as last written."""
+        return self.connection.execute(
+            "SELECT id, session_id, session, last_time FROM sources WHERE path=?", (path,)
+        ).fetchone()
+
+    def is_orphan(self, session: int) -> bool:
+        """Whether the file that counts for a session has gone or carries it no longer."""
+        row = self.connection.execute(
+            "SELECT f.session_id IS NOT s.session_id FROM sessions s JOIN sources f ON f.id = s.source WHERE s.key=?",
+            (session,),
+        ).fetchone()
+        return row is not None and bool(row[0])
 
     def session_state(self, session: int) -> tuple[int, int | None, int, bool]:
         """(nodes, leaf, visible messages, whether the path has the order of the file) as last written."""
@@ -248,6 +254,14 @@ class Writer:
                 (session_id, SESSION),
             )
         )
+
+    def is_unchanged(self, row: SourceRow) -> bool:
+        """Whether the row of a file still says which session it counts for, and up to where it was read."""
+        found = self.connection.execute(
+            "SELECT 1 FROM sources WHERE id=? AND session IS ? AND size=? AND mtime_ns=? AND state=?",
+            (row.id, row.session, row.identity[2], row.identity[3], row.state),
+        ).fetchone()
+        return found is not None
 
     def demote(self, source: int) -> None:
         """This file no longer counts for its session (another one does)."""

@@ -1,0 +1,238 @@
+"""What an answer without results says instead: counts, another query, the nearest entries, sessions, other branches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from builder import stamp
+from support import World
+
+
+def hints(world: World, query: str, **arguments: Any) -> dict[str, Any]:
+    answer = world.search(query, **arguments)
+    assert answer["results"] == []
+    found: dict[str, Any] = answer["hints"]
+    return found
+
+
+def counts(world: World, query: str, **arguments: Any) -> dict[str, int]:
+    return {term["term"]: term["entries"] for term in hints(world, query, **arguments)["terms"]}
+
+
+def test_there_are_hints_only_without_results(world: World) -> None:
+    world.say("a", "findme")
+    assert "hints" not in world.search("findme")
+    assert set(hints(world, "nowhere")) == {"terms", "suggestion", "nearest", "sessions", "offBranchMatches"}
+
+
+def test_an_empty_archive_has_empty_hints(world: World) -> None:
+    assert hints(world, "one two") == {
+        "terms": [{"term": "one", "entries": 0}, {"term": "two", "entries": 0}],
+        "suggestion": None,
+        "nearest": [],
+        "sessions": [],
+        "offBranchMatches": 0,
+    }
+
+
+# -- counts ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_term_is_counted_as_it_was_typed(world: World) -> None:
+    world.say("a", "connection pool", "connection pools", "weather")
+    assert counts(world, 'Connections "pool" weather* nowhere') == {
+        "Connections": 2,
+        '"pool"': 1,
+        "weather*": 1,
+        "nowhere": 0,
+    }
+
+
+def test_terms_are_counted_within_the_scope_and_the_filters(world: World) -> None:
+    session = world.say("a", "alpha", "alpha", cwd="/w/one")
+    world.say("b", "alpha", "beta", cwd="/w/two")
+    assert counts(world, "alpha beta") == {"alpha": 3, "beta": 1}
+    assert counts(world, "alpha beta", cwd="/w/one") == {"alpha": 2, "beta": 0}
+    assert counts(world, "alpha beta", session_id=session.id) == {"alpha": 2, "beta": 0}
+    assert counts(world, "alpha beta", roles=["assistant"]) == {"alpha": 0, "beta": 0}
+    world.history(current_session_id=session.id)
+    assert counts(world, "alpha beta") == {"alpha": 1, "beta": 1}
+
+
+def test_off_branch_entries_are_not_counted(world: World) -> None:
+    session = world.session("a")
+    root = session.user("alpha")
+    session.user("alpha beta gamma")
+    session.user("alpha", parent=root)
+    session.save()
+    assert counts(world, "alpha gamma") == {"alpha": 2, "gamma": 0}
+
+
+def test_a_phrase_that_only_looks_like_a_match_is_not_counted(world: World) -> None:
+    world.say("a", *(f"we deploy the pool {number}" for number in range(60)))
+    assert counts(world, '"deployed the"') == {'"deployed the"': 0}
+    assert counts(world, '"deployed the" pool')['"deployed the"'] == 0
+
+
+# -- suggestion ------------------------------------------------------------------------------------------------------
+
+
+def test_a_misspelt_word_is_corrected(world: World) -> None:
+    world.say("a", "the rollback decision stands")
+    for typed in (
+        "rolback decision",
+        "rollbcak decision",
+        "rollbackk decision",
+        "rollbqck decision",
+        "Rolback decision",
+    ):
+        assert hints(world, typed)["suggestion"] == "rollback decision", typed
+
+
+def test_two_misspelt_words_are_corrected_at_once(world: World) -> None:
+    world.say("a", "the rollback decision stands")
+    assert hints(world, "rolback decison")["suggestion"] == "rollback decision"
+
+
+def test_an_impossible_term_is_dropped(world: World) -> None:
+    world.say("a", "the rollback decision stands")
+    assert hints(world, "rollback zzyzx decision")["suggestion"] == "rollback decision"
+
+
+def test_a_suggestion_has_results(world: World) -> None:
+    world.say("a", "alpha beta", "gamma delta", "alpha gamma")
+    for query in (
+        "alpha beta gamma",
+        "alpha delta",
+        "alpah delta",
+        '"beta alpha"',
+        "gam* alpha beta",
+        '"alpha beta gamma" delta',
+        "zzyzx",
+    ):
+        suggestion = hints(world, query)["suggestion"]
+        assert suggestion is None or world.texts(suggestion), (query, suggestion)
+
+
+def test_a_suggestion_has_results_under_the_same_filters(world: World) -> None:
+    world.say("a", "rollback elsewhere", cwd="/w/one")
+    world.say("b", "something else", cwd="/w/two")
+    assert hints(world, "rolback", cwd="/w/two")["suggestion"] is None
+    assert hints(world, "rolback")["suggestion"] == "rollback"
+
+
+def test_without_anything_to_suggest_there_is_null(world: World) -> None:
+    world.say("a", "alpha")
+    assert hints(world, "zzyzx qqqqq")["suggestion"] is None
+
+
+# -- nearest ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_nearest_entries_hold_most_of_the_terms_best_first(world: World) -> None:
+    world.say("a", "connection pool limits", "connection closed", "weather report")
+    near = hints(world, "connection pool saturation limits")["nearest"]
+    assert [one["snippet"] for one in near] == ["connection pool limits", "connection closed"]
+    assert [one["missingTerms"] for one in near] == [["saturation"], ["pool", "saturation", "limits"]]
+
+
+def test_rare_words_weigh_more_than_common_ones(world: World) -> None:
+    world.say("a", *(f"the report of the day {number}" for number in range(50)), "zebra crossing")
+    near = hints(world, "the zebra of nowhere")["nearest"]
+    assert near[0]["snippet"] == "zebra crossing" and near[0]["missingTerms"] == ["the", "of", "nowhere"]
+
+
+def test_there_are_at_most_five_and_a_copy_is_none_of_them(world: World) -> None:
+    session = world.session("a", start=stamp(0))
+    for number in range(7):
+        session.user(f"alpha {number}")
+    session.save()
+    fork = world.session("b", start=stamp(5000), parentSession=str(session.path()))
+    fork.lines += session.lines[1:]
+    fork.save()
+    near = hints(world, "alpha zzyzx")["nearest"]
+    assert len(near) == 5 and len({one["citation"]["entryId"] for one in near}) == 5
+    assert all(one["alsoIn"] == [fork.id] and one["missingTerms"] == ["zzyzx"] for one in near)
+
+
+def test_the_nearest_entries_are_under_the_same_filters(world: World) -> None:
+    inside = world.say("a", "alpha inside", cwd="/w/one")
+    world.say("b", "alpha beta outside", cwd="/w/two")
+    near = hints(world, "alpha beta gamma", cwd="/w/one")["nearest"]
+    assert [one["citation"]["sessionId"] for one in near] == [inside.id]
+    assert hints(world, "alpha beta gamma", until="2020-01-01")["nearest"] == []
+    assert hints(world, "alpha beta gamma", roles=["assistant"])["nearest"] == []
+
+
+def test_a_phrase_that_is_not_there_word_for_word_is_missing(world: World) -> None:
+    world.say("a", "we deploy the pool today")
+    (near,) = hints(world, '"deployed the" today')["nearest"]
+    assert near["missingTerms"] == ['"deployed the"']
+
+
+def test_the_snippets_of_nearest_entries_keep_to_the_limit(world: World) -> None:
+    world.say("a", "lorem ipsum " * 200 + "alpha " + "dolor sit " * 200)
+    (near,) = hints(world, "alpha zzyzx", snippet_chars=80)["nearest"]
+    assert len(near["snippet"]) <= 80 and "alpha" in near["snippet"]
+
+
+# -- sessions and branches -------------------------------------------------------------------------------------------
+
+
+def test_sessions_in_which_every_term_occurs_are_named(world: World) -> None:
+    both = world.say("a", "alpha", "beta")
+    world.say("b", "alpha")
+    world.say("c", "beta")
+    found = hints(world, "alpha beta")["sessions"]
+    assert [view["sessionId"] for view in found] == [both.id]
+
+
+def test_at_most_five_sessions_are_named_and_none_for_one_term(world: World) -> None:
+    for number in range(7):
+        world.say(f"s{number}", "alpha", "beta")
+    assert len(hints(world, "alpha beta")["sessions"]) == 5
+    assert hints(world, "zzyzx")["sessions"] == []
+
+
+def test_sessions_out_of_scope_are_not_named(world: World) -> None:
+    session = world.say("a", "alpha", "beta")
+    world.history(current_session_id=session.id)
+    found = hints(world, "alpha beta")
+    assert found["sessions"] == [] and found["nearest"] == [] and counts(world, "alpha beta") == {"alpha": 0, "beta": 0}
+
+
+def test_matches_off_the_visible_branch_are_counted(world: World) -> None:
+    session = world.session("a")
+    root = session.user("root")
+    for _ in range(3):
+        session.user("alpha beta abandoned")
+    session.user("visible", parent=root)
+    session.save()
+    assert hints(world, "alpha beta")["offBranchMatches"] == 3
+    assert hints(world, '"alpha beta"')["offBranchMatches"] == 3
+    assert hints(world, '"beta alpha"')["offBranchMatches"] == 0
+    assert hints(world, "alpha zzyzx", branch="any")["offBranchMatches"] == 0
+
+
+def test_a_visible_match_that_cannot_be_read_is_not_off_the_branch(world: World) -> None:
+    session = world.say("a", "alpha beta")
+    world.refresh()
+    session.path().unlink()
+    answer = world.search("alpha beta", refresh=False)
+    assert answer["results"] == [] and answer["unavailableSessionIds"] == [session.id]
+    assert answer["hints"]["offBranchMatches"] == 0 and answer["hints"]["nearest"] == []
+
+
+# -- phrases among thousands of look-alikes --------------------------------------------------------------------------
+
+
+def test_a_phrase_is_found_behind_thousands_of_entries_that_only_look_like_it(world: World) -> None:
+    crowd = world.session("crowd", start=stamp(9000))
+    for number in range(2500):
+        crowd.user(f"she deploys it {number}", at=stamp(10_000 + number))
+    crowd.save()
+    wanted = world.session("wanted", start=stamp(0))
+    wanted.user("we deployed it")
+    wanted.save()
+    for sort in ("relevance", "newest", "oldest"):
+        assert world.texts('"deployed it"', sort=sort) == ["we deployed it"], sort

@@ -33,7 +33,7 @@ def test_operators_are_plain_words(world: World) -> None:
 @pytest.mark.parametrize(
     "query",
     ["(red", "red)", "{a b}: red", "body:red", "whole : red", "^red", "-red", "red+blue", "NEAR(red blue, 2)", "50%", "a_b",
-     "'; DROP TABLE entries; --", "red' OR '1'='1", "red\u00a0blue", "\u200b red", "*red".replace("*", "★"), "\ufeffred", "\u202ered"],
+     "'; DROP TABLE entries; --", "red' OR '1'='1", "red\u00a0blue", "\u200b red", "★red", "\ufeffred", "\u202ered"],
 )  # fmt: skip
 def test_no_query_raises_an_sql_error(world: World, query: str) -> None:
     world.say("a", "red blue 50 a_b")
@@ -185,7 +185,7 @@ def test_scripts_without_spaces_match_anywhere(world: World) -> None:
         "项目评审会议",
         "itgc",
         "重跑gen",
-        "検索" if False else "移行",
+        "移行",
         "ベース",
         "데이터",
         "ข้อมูล",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import apsw
@@ -11,6 +13,7 @@ import apsw
 from .errors import InvalidRequest
 from .evidence import Evidence
 from .finding import Finder, render
+from .index.analysis import is_unspaced
 from .index.hints import corrections, nearest, sessions_with_all
 from .index.match import Matcher
 from .index.query import Query, Term, parse
@@ -23,6 +26,10 @@ from .views import Views
 SHOWN = 5
 #: Matches outside the visible branch are counted up to here.
 COUNTED = 1000
+#: How long all terms of a query are counted exactly.
+COUNT_SECONDS = 0.008
+#: Parts of a term that are looked for on their own where the whole stands nowhere.
+MOST_PARTS = 12
 #: Where a term can only be verified on the text, so many of its newest candidates are read.
 VERIFIED = 50
 
@@ -43,13 +50,19 @@ def hints(
         counts = [0]
     else:
         counts = [helper.count(term) for term in query.terms]
+    corrected = helper.corrected(query, counts)
     return {
         "terms": [{"term": term.text, "entries": count} for term, count in zip(query.terms, counts, strict=True)],
-        "suggestion": helper.suggestion(query, counts),
-        "nearest": helper.nearest(query, counts),
+        "suggestion": helper.suggestion(query, counts, corrected),
+        "nearest": helper.nearest(query, counts, corrected),
         "sessions": helper.sessions(query, counts),
         "offBranchMatches": helper.off_branch(query),
     }
+
+
+def shortness(characters: int) -> float:
+    """A weak preference for entries that say little else: 1 for an empty one, 0.8 for a long one."""
+    return 1.0 - 0.2 * characters / (characters + 1500)
 
 
 class _Helper:
@@ -63,15 +76,20 @@ class _Helper:
     ) -> None:
         self.connection, self.searcher, self.views = connection, searcher, views
         self.request, self.check = request, check
+        self.counting_until = time.monotonic() + COUNT_SECONDS
 
     def _finder(self, matcher: Matcher, searcher: Searcher) -> Finder:
         return Finder(self.connection, self.views, searcher.scope, matcher, self.check)
 
     def count(self, term: Term) -> int:
-        """In how many entries in scope a term occurs; an estimate where there are many that must be verified."""
-        count = self.searcher.count(term.expression)
+        """In how many entries in scope a term occurs; an estimate where there are many that must be verified, or where
+        counting all terms would take too long."""
+        left = self.counting_until - time.monotonic()
+        if left <= 0 and self.searcher.frequency(term.expression) > COUNTED:
+            return self.searcher.frequency(term.expression)
+        count = self.searcher.count(term.expression, max(left, 0.002))
         if term.literal and count:
-            rows = list(self.searcher.matches(term.expression, VERIFIED))
+            rows = self.searcher.matches(term.expression, VERIFIED)
             held = len(self._holding(term, rows))
             count = held if count <= len(rows) else count * held // len(rows)
         return count
@@ -98,16 +116,17 @@ class _Helper:
         hits, _ = self._finder(Matcher(query), self.searcher).take(rows, 1, diverse=False, verify=verify)
         return bool(hits)
 
-    def suggestion(self, query: Query, counts: Sequence[int]) -> str | None:
-        """A query that has results: misspelt words corrected, else words dropped that occur nowhere, else one word."""
+    def corrected(self, query: Query, counts: Sequence[int]) -> list[str]:
+        """The terms as written, those that stand nowhere replaced by a word that is one slip away, if there is one."""
+        words = []
+        for term, count in zip(query.terms, counts, strict=True):
+            self.check()
+            words.append(term.text if count else corrections(self.searcher, term) or term.text)
+        return words
+
+    def suggestion(self, query: Query, counts: Sequence[int], corrected: list[str]) -> str | None:
+        """A query that has results: misspelt words corrected, else the words dropped that occur nowhere, else one word."""
         written = [term.text for term in query.terms]
-        corrected = list(written)
-        for at, (term, count) in enumerate(zip(query.terms, counts, strict=True)):
-            if count == 0:
-                self.check()
-                better = corrections(self.searcher, term)
-                if better:
-                    corrected[at] = better
         for candidate in self._candidates(written, corrected, counts):
             if candidate and candidate != written and self._has_results(" ".join(candidate)):
                 return " ".join(candidate)
@@ -125,26 +144,42 @@ class _Helper:
         for _, dropped in sorted(present):
             yield [word for at, word in enumerate(written) if counts[at] and at != dropped]
 
-    def nearest(self, query: Query, counts: Sequence[int]) -> list[dict[str, Any]]:
-        present = [term for term, count in zip(query.terms, counts, strict=True) if count]
-        if not present:
+    def nearest(self, query: Query, counts: Sequence[int], corrected: list[str]) -> list[dict[str, Any]]:
+        """The entries that hold most of the terms, weighted by rarity; their texts decide which they hold."""
+        wanted = [
+            looser
+            for term, count, better in zip(query.terms, counts, corrected, strict=True)
+            for looser in ([term] if count else self._looser(term, better))
+        ]
+        if not wanted:
             return []
-        matcher = Matcher(query)
-        found = nearest(self.searcher, present, self.check)
-        rows = [near.row for near in found]
-        hits, _ = self._finder(matcher, self.searcher).take(rows, SHOWN, diverse=False, verify=False)
-        shown = []
+        matcher, wide = Matcher(query), Matcher(Query(query.text, tuple(wanted)))
+        rows = nearest(self.searcher, wanted, self.check)
+        hits, _ = self._finder(matcher, self.searcher).take(rows, len(rows), diverse=False, verify=False)
+        rarities = self.searcher.rarities(wanted)
+        scored = []
         for hit in hits:
-            held = {
-                term.text
-                for term in found[hit.place].terms
-                if not term.literal or Matcher(Query(term.text, (term,))).holds(hit.entry.text)
-            }
-            if held:
-                rendered, _ = render(hit, self.views, matcher, self.request.snippet_chars)
-                missing = [term.text for term in query.terms if term.text not in held]
-                shown.append({**rendered, "missingTerms": missing})
+            weight = sum(rarities[at] for at in wide.held(hit.entry.text))
+            if weight:
+                scored.append((weight * shortness(len(hit.entry.text)), -hit.place, hit))
+        shown = []
+        for _, _, hit in sorted(scored, key=lambda one: one[:2], reverse=True)[:SHOWN]:
+            held = matcher.held(hit.entry.text)
+            rendered, _ = render(hit, self.views, wide, self.request.snippet_chars)
+            missing = [term.text for at, term in enumerate(query.terms) if at not in held]
+            shown.append({**rendered, "missingTerms": missing})
         return shown
+
+    def _looser(self, term: Term, better: str) -> tuple[Term, ...]:
+        """What to look for in place of a term that stands nowhere: its correction, else its parts."""
+        if better != term.text:
+            return parse(better).terms
+        parts = [part for word in term.words for part in word.parts]
+        if len(parts) < 2:
+            return ()
+        if all(is_unspaced(part) for part in parts):
+            parts = ["".join(pair) for pair in pairwise(parts)]
+        return parse(" ".join(parts[:MOST_PARTS])).terms
 
     def sessions(self, query: Query, counts: Sequence[int]) -> list[dict[str, Any]]:
         if not all(counts) or len(query.terms) < 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .archive.names import named_id
@@ -19,6 +19,8 @@ from .request import ListRequest, OpenRequest, Request, SearchRequest
 from .response import iso, short_id
 
 _DEPTH = 64
+#: Answers to the same filters that are kept until the snapshot changes.
+SELECTIONS = 32
 
 
 class Views:
@@ -42,27 +44,44 @@ class Views:
 
     def selected(self, request: ListRequest | SearchRequest) -> Iterator[SessionRow]:
         """All sessions that a request's scope and session filters let through (not its dates)."""
+        sessions = self.catalog.sessions
+        for key in self._selected_keys(request):
+            yield sessions[key]
+
+    def _selected_keys(self, request: ListRequest | SearchRequest) -> frozenset[int]:
         if request.session_id is not None:
             key = self.catalog.key_by_id.get(request.session_id)
-            sessions = [] if key is None else [self.catalog.sessions[key]]
-        else:
-            sessions = list(self.catalog.sessions.values())
-        folder = None if request.cwd is None else cwd_key(request.cwd)
-        for session in sessions:
-            if (
-                self._allowed(session, request)
-                and self._of_kind(session, request.kind)
-                and (folder is None or _below(session.cwd, folder))
-            ):
-                yield session
+            return self._filtered(request, [] if key is None else [key])
+        if self.registry:
+            return self._filtered(request, self.catalog.sessions)
+        asked = (request.kind, request.cwd, request.include_deleted, request.include_current, self.current)
+        known = self.catalog.selections.get(asked)
+        if known is None:
+            if len(self.catalog.selections) >= SELECTIONS:
+                self.catalog.selections.clear()
+            known = self.catalog.selections[asked] = self._filtered(request, self.catalog.sessions)
+        return known
+
+    def _filtered(self, request: ListRequest | SearchRequest, keys: Iterable[int]) -> frozenset[int]:
+        sessions, excluded = self.catalog.sessions, frozenset(self._excluded(request))
+        found = [key for key in keys if key not in excluded]
+        if request.kind != "any":
+            found = [key for key in found if self.kind(sessions[key]) == request.kind]
+        if request.cwd is not None:
+            folder = cwd_key(request.cwd)
+            below = {cwd: _below(cwd, folder) for cwd in {sessions[key].cwd for key in found}}
+            found = [key for key in found if below[sessions[key].cwd]]
+        return frozenset(found)
 
     def scope(self, request: SearchRequest) -> Scope:
         """The request's filters as the index understands them."""
         allowed: frozenset[int] | None = None
-        if request.session_id is not None or request.kind != "any" or request.cwd is not None:
-            allowed = frozenset(
-                session.key for session in self.selected(request) if _overlaps(session, request.since, request.until)
-            )
+        dated = request.since is not None or request.until is not None
+        if request.session_id is not None or request.kind != "any" or request.cwd is not None or dated:
+            allowed = self._selected_keys(request)
+        if allowed is not None and dated:
+            sessions, since, until = self.catalog.sessions, request.since, request.until
+            allowed = frozenset([key for key in allowed if _overlaps(sessions[key], since, until)])
         return Scope(
             sessions=allowed,
             excluded=frozenset() if allowed is not None else frozenset(self._excluded(request)),

@@ -29,6 +29,8 @@ class Catalog:
         self.key_by_id: dict[str, int] = {}
         self.key_by_path: dict[bytes, int] = {}
         self._ordered: list[int] = []
+        #: Which sessions a caller's filters selected, by the filters; emptied whenever the catalog changes.
+        self.selections: dict[tuple[object, ...], frozenset[int]] = {}
         self._tombstoned: set[int] = set()
 
     def update(self, connection: apsw.Connection) -> bool:
@@ -66,6 +68,7 @@ class Catalog:
             if session.path is not None:
                 self.key_by_path[session.path] = session.key
         self._ordered = []
+        self.selections.clear()
         self.revision = revision
         self.snapshot_at = values["snapshot_at"]
         self.purge = bool(values["purge"])

@@ -6,7 +6,6 @@ import heapq
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
 
 from .query import Term, any_of
 from .records import session_range
@@ -14,44 +13,30 @@ from .schema import SESSION_SHIFT
 from .search import Searcher
 
 #: So many of a term's newest rows are considered for the nearest entries.
-PER_TERM = 500
-#: So many of these are weighed in full.
-WEIGHED = 20
+PER_TERM = 1000
+#: So many of these are worth reading.
+CANDIDATES = 24
 #: Bound on the work of one kind of hint.
 SECONDS = 0.01
-_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-class Nearest(NamedTuple):
-    """A row that holds some of the terms, and its score."""
+def nearest(searcher: Searcher, terms: Sequence[Term], check: Callable[[], None]) -> list[int]:
+    """Rows that hold most of the terms, as far as the index tells quickly, weighted by rarity, best first.
 
-    row: int
-    score: float
-    terms: tuple[Term, ...]
-
-
-def nearest(searcher: Searcher, terms: Sequence[Term], check: Callable[[], None]) -> list[Nearest]:
-    """Rows that hold most of the terms, weighted by rarity, best first.
-
-    Candidates are the newest rows of each term, which is all of them unless the term is common (and then it weighs
-    little); the best of them are weighed in full.
+    Candidates are the newest rows of each term, beginning with the rarest: all of its rows unless the term is common,
+    and then it weighs little. Which of the common terms stand in them is left to whoever reads them.
     """
-    # The query as a whole matched nothing, so nothing has been learnt from it.
-    searcher.weigher.learn(any_of(terms), searcher.catalog.revision)
     weight: dict[int, float] = defaultdict(float)
     deadline = time.monotonic() + SECONDS
-    for rarity, _, term in sorted(((searcher.rarity(term), at, term) for at, term in enumerate(terms)), reverse=True):
+    by_rarity = sorted(zip(searcher.rarities(terms), range(len(terms)), terms, strict=True), reverse=True)
+    for rarity, _, term in by_rarity:
         check()
         if weight and time.monotonic() > deadline:
             break
         for row in searcher.matches(term.expression, PER_TERM):
             weight[row] += rarity
-    best = heapq.nlargest(WEIGHED, weight, key=lambda row: (weight[row], row))
-    found = [
-        Nearest(row, score, tuple([terms[at] for at in sorted(held)]))
-        for row, score, held in searcher.weigh_rows(terms, best)
-    ]
-    return sorted(found, key=lambda one: (-one.score, -one.row))
+    return heapq.nlargest(CANDIDATES, weight, key=lambda row: (weight[row], row))
 
 
 def sessions_with_all(
@@ -75,7 +60,7 @@ def sessions_with_all(
 def corrections(searcher: Searcher, term: Term) -> str | None:
     """The most frequent word of the index that is one slip away from a word that stands nowhere in scope."""
     word = term.text
-    if term.kind != "word" or not word.isascii() or not word.isalnum() or not 4 <= len(word) <= 24:
+    if term.quoted or not word.isascii() or not word.isalnum() or not 4 <= len(word) <= 24:
         return None
     deadline = time.monotonic() + SECONDS
     best, most = None, 0

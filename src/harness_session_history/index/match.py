@@ -55,6 +55,11 @@ class Matcher:
                 text, (folded, complete) = unified, again
         return all(self._stands(self._patterns[term], text, folded, complete) for term in self._literal)
 
+    def held(self, text: str) -> set[int]:
+        """Numbers of the terms that stand in ``text``."""
+        folded, complete = skeleton(text)
+        return {at for at, pattern in enumerate(self._patterns) if self._stands(pattern, text, folded, complete)}
+
     def spans(self, text: str, limit: int = 200) -> list[tuple[int, int, int]]:
         """Where the terms stand in ``text``, as (start, end, index of the term), by place, at most ``limit``."""
         found: set[tuple[int, int, int]] = set()

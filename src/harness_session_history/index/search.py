@@ -21,7 +21,7 @@ from typing import Any
 import apsw
 
 from .catalog import Catalog
-from .query import Query, Term, any_of
+from .query import Query, Term
 from .records import integers, session_range
 from .schema import SESSION_SHIFT
 
@@ -84,9 +84,9 @@ class Weigher:
         self.connection = connection
         self.documents, self.mean = 1, 1.0
         self._revision: int | None = None
+        self._unmeasured = True
         self._rarities: Sequence[float] = (1.0,)
         self._groups: Sequence[int] = ()
-        self.held: set[int] = set()
         connection.register_fts5_function("weigh", self._weigh)
         connection.register_fts5_function("measure", self._measure)
 
@@ -101,16 +101,17 @@ class Weigher:
 
     def set(self, terms: Sequence[Term], rarities: Sequence[float]) -> None:
         """What rows are scored for from now on."""
-        self._rarities = rarities
+        self._rarities, self._unmeasured = rarities, True
         self._groups = [at for at, term in enumerate(terms) for _ in range(phrases_of(term))]
 
     def _measure(self, api: apsw.FTS5ExtensionApi, *_: object) -> int:
+        self._unmeasured = False
         self.documents = max(1, api.row_count)
         self.mean = max(1.0, api.column_total_size(-1) / self.documents)
         return 0
 
     def _weigh(self, api: apsw.FTS5ExtensionApi, *_: object) -> float:
-        if self._revision is None:
+        if self._unmeasured:
             self._measure(api)
         norm = K1 * (1 - B + B * api.column_size(-1) / self.mean)
         rarities = self._rarities
@@ -121,8 +122,7 @@ class Weigher:
         for phrase, group in enumerate(self._groups):
             for column in api.phrase_locations(phrase):
                 counts[group] += len(column)
-        self.held = {group for group, count in enumerate(counts) if count}
-        return sum([rarities[at] * counts[at] * (K1 + 1) / (counts[at] + norm) for at in self.held])
+        return sum([r * c * (K1 + 1) / (c + norm) for r, c in zip(rarities, counts, strict=True) if c])
 
 
 class Searcher:
@@ -179,10 +179,13 @@ class Searcher:
         return len(self.sessions if allowed is None else allowed) > found
 
     def _weigh_for(self, terms: Sequence[Term]) -> None:
+        self.weigher.set(terms, self.rarities(terms) if len(terms) > 1 else (1.0,))
+
+    def rarities(self, terms: Sequence[Term]) -> list[float]:
+        """How much each term tells: its inverse document frequency."""
         plain = [term.expression for term in terms if "*" not in term.expression]
-        if len(terms) > 1 and plain:
-            self.weigher.learn(plain, self.catalog.revision)
-        self.weigher.set(terms, [self.rarity(term) for term in terms] if len(terms) > 1 else (1.0,))
+        self.weigher.learn(plain, self.catalog.revision)
+        return [self.rarity(term) for term in terms]
 
     def rarity(self, term: Term) -> float:
         """Inverse document frequency, never below a small positive value."""
@@ -209,17 +212,6 @@ class Searcher:
         keys = self.catalog.ordered_keys()
         newer = len(keys) - bisect_left(keys, lowest >> SESSION_SHIFT)
         return int(count * len(keys) / max(1, newer))
-
-    def weigh_rows(self, terms: Sequence[Term], rows: Sequence[int]) -> Iterator[tuple[int, float, set[int]]]:
-        """(row, score, numbers of the terms that stand in it) of rows in which at least one of the terms stands."""
-        expression = any_of(terms)
-        self._weigh_for(terms)
-        for row in rows:
-            found = self.connection.execute(
-                "SELECT weigh(search) FROM search WHERE search MATCH ? AND rowid=?", (expression, row)
-            ).fetchone()
-            if found is not None:
-                yield row, float(found[0] or 0.0), {0} if len(terms) == 1 else self.weigher.held
 
     # -- counting -----------------------------------------------------------------------------------------------------
 

@@ -183,7 +183,8 @@ class Writer:
     def is_orphan(self, session: int) -> bool:
         """Whether the file that counts for a session has gone or carries it no longer."""
         row = self.connection.execute(
-            "SELECT f.session_id IS NOT s.session_id FROM sessions s JOIN sources f ON f.id = s.source WHERE s.key=?",
+            "SELECT f.session_id IS NOT s.session_id OR f.session IS NOT s.key "
+            "FROM sessions s JOIN sources f ON f.id = s.source WHERE s.key=?",
             (session,),
         ).fetchone()
         return row is not None and bool(row[0])

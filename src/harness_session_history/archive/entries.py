@@ -111,14 +111,23 @@ _first_int64: Final = struct.Struct("<q").unpack_from
 
 
 def entry_hash(entry_id: str) -> int:
-    """The number by which the index knows an entry: signed, from the first 8 bytes of the id's SHA-256."""
-    return int(_first_int64(sha256(entry_id.encode("utf-8", "surrogatepass")).digest())[0])
+    """The number by which the index knows an entry, signed: an id of 8 bytes (Pi's have 8 hex digits) as it is, any other
+    by the first 8 bytes of its SHA-256."""
+    return int(_first_int64(_id_bytes(entry_id))[0])
+
+
+def _id_bytes(entry_id: str) -> bytes:
+    raw = entry_id.encode("utf-8", "surrogatepass")
+    return raw if len(raw) == 8 else sha256(raw).digest()[:8]
 
 
 def id_column(entry_ids: Sequence[str]) -> bytes:
     """The hashes of many ids, 8 bytes each (little endian)."""
-    digests = b"".join([sha256(i.encode()).digest() for i in entry_ids])
-    return memoryview(digests).cast("Q")[::4].tobytes() if digests else b""
+    if set(map(len, entry_ids)) == {8}:
+        column = "".join(entry_ids).encode()
+        if len(column) == 8 * len(entry_ids):
+            return column
+    return b"".join([_id_bytes(entry_id) for entry_id in entry_ids])
 
 
 def linear_id(n: int, record: bytes | memoryview) -> str:

@@ -14,7 +14,7 @@ import pytest
 from indexes import contents
 from support import World, append, replace
 
-from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory
+from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, SessionNotFound
 from harness_session_history import history as history_module
 from harness_session_history.archive import files, transcript
 from harness_session_history.archive.entries import FileIdentity
@@ -626,3 +626,25 @@ def test_a_writer_that_was_overtaken_begins_again(world: World, monkeypatch: pyt
         assert world.texts("word") == ["word a"]
     asyncio.run(other.close())
     assert overtaken and len(contents(world.index)["sessions"]) == 1
+
+
+# -- one index, several sets of roots ------------------------------------------------------------------------------------
+
+
+def test_what_an_index_knows_of_other_roots_is_neither_shown_nor_counted(world: World) -> None:
+    mine = world.say("a", "common word")
+    others = World(world.folder / "others")
+    theirs = others.say("b", "common word")
+    gone = others.say("c", "common word")
+    others.index = world.index
+    others.refresh()
+    os.remove(gone.path())
+    others.refresh()
+    others.close()
+    answer = world.search("common", refresh=True, include_deleted=True)
+    assert [hit["session"]["sessionId"] for hit in answer["results"]] == [mine.id]
+    assert answer["complete"] and answer["freshness"]["sources"]["selected"] == 1
+    assert world.listed(include_deleted=True) == [mine.id]
+    world.refused(SessionNotFound, operation="open", session_id=theirs.id, entry_id=str(theirs.last))
+    world.history(roots=[world.root, others.root])
+    assert sorted(world.sessions_found("common", refresh=False)) == sorted([mine.id, theirs.id])

@@ -17,7 +17,7 @@ from .archive.files import Unreadable, open_transcript
 from .archive.registry import Registry, RegistryEntry
 from .archive.sources import Walk
 from .index.catalog import Catalog
-from .index.freshness import Difference, compare
+from .index.freshness import Difference, compare, prefixes
 from .index.health import Health, examine, reading
 from .settings import Settings
 
@@ -29,7 +29,7 @@ class Case:
         self, settings: Settings, health: Health, connection: apsw.Connection | None, cancelled: Callable[[], bool]
     ) -> None:
         self.settings, self.health, self.connection = settings, health, connection
-        self.catalog = Catalog()
+        self.catalog = Catalog(prefixes(root.path for root in settings.roots))
         if connection is not None:
             self.catalog.update(connection)
         # After the catalog: what was seen before must not vouch for a later snapshot.

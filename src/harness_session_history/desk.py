@@ -24,11 +24,14 @@ class Cancelled(Exception):
 
 
 class Desk:
-    """A connection to one index and what is kept warm between calls. Used by one thread at a time."""
+    """A connection to one index and what is kept warm between calls. Used by one thread at a time.
 
-    def __init__(self, index: IndexFile) -> None:
-        self.index = index
-        self.catalog = Catalog()
+    `below`: see `Catalog`.
+    """
+
+    def __init__(self, index: IndexFile, below: tuple[bytes, ...]) -> None:
+        self.index, self._below = index, below
+        self.catalog = Catalog(below)
         self._connection: apsw.Connection | None = None
         self._identity: Identity | None = None
         self._weigher: Weigher | None = None
@@ -95,7 +98,7 @@ class Desk:
             self._connection.close(True)
         self._connection = self._identity = self._weigher = self._stamp = self._trusted = None
         self._counted = False
-        self.catalog = Catalog()
+        self.catalog = Catalog(self._below)
 
 
 Job = Callable[[Desk, Callable[[], bool]], T]
@@ -104,8 +107,8 @@ Job = Callable[[Desk, Callable[[], bool]], T]
 class Lane:
     """Runs jobs one after another in one thread."""
 
-    def __init__(self, name: str, index: IndexFile) -> None:
-        self.desk = Desk(index)
+    def __init__(self, name: str, index: IndexFile, below: tuple[bytes, ...]) -> None:
+        self.desk = Desk(index, below)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"session-history-{name}")
 
     def submit(self, job: Job[T], cancelled: threading.Event) -> Future[T]:

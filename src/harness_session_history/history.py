@@ -21,7 +21,7 @@ from .archive.registry import Registry
 from .archive.sources import Walk
 from .desk import Cancelled, Desk, Job, Lane, closed
 from .errors import EntryNotVisible, IndexUnavailable, InvalidRequest, RefreshIncomplete, SessionNotFound
-from .index.freshness import Difference, compare
+from .index.freshness import Difference, compare, prefixes
 from .index.schema import DAMAGE, Identity, IndexFile
 from .index.upkeep import LOG_BYTES, LONG_LOG_BYTES, tidy, truncate_log
 from .index.writer import Overtaken, Writer
@@ -96,7 +96,8 @@ class SessionHistory:
         self.maintainer = Maintainer(settings)
         self._index = IndexFile(self.settings.index)
         self._registry = Registry(self.settings.registry)
-        self._readers, self._writers = Lane("read", self._index), Lane("write", self._index)
+        below = prefixes(root.path for root in settings.roots)
+        self._readers, self._writers = Lane("read", self._index, below), Lane("write", self._index, below)
         self._seen: _Seen | None = None
         self._closed = self._alone = False
 

@@ -92,6 +92,7 @@ class Views:
         )
 
     def _excluded(self, request: Request) -> Iterator[int]:
+        yield from self.catalog.outside
         if not request.include_current and self.current in self.catalog.key_by_id:
             yield self.catalog.key_by_id[self.current]
         if not request.include_deleted:
@@ -101,7 +102,7 @@ class Views:
                     yield self.catalog.key_by_id[session_id]
 
     def _allowed(self, session: SessionRow, request: Request) -> bool:
-        if self.is_current(session) and not request.include_current:
+        if session.key in self.catalog.outside or (self.is_current(session) and not request.include_current):
             return False
         return request.include_deleted or not self.is_deleted(session)
 

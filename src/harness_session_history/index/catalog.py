@@ -18,9 +18,15 @@ _SESSIONS = (
 
 
 class Catalog:
-    """What one index says of its files and sessions, as of `revision`. Belongs to one index file."""
+    """What one index says of its files and sessions, as of `revision`. Belongs to one index file.
 
-    def __init__(self) -> None:
+    `below` is what the paths of the roots that are asked for begin with (empty: everything): an index may know others.
+    """
+
+    def __init__(self, below: tuple[bytes, ...] = ()) -> None:
+        self.below = below
+        #: Keys of the sessions whose files lie under none of the roots.
+        self.outside: set[int] = set()
         self.revision = -1
         self.snapshot_at: int | None = None
         self.purge = False
@@ -59,13 +65,20 @@ class Catalog:
             if moved is not None and moved != session.key and self._holds(moved, session.session_id):
                 del self.sessions[moved]
                 self._tombstoned.discard(moved)
+                self.outside.discard(moved)
             old = self.sessions.get(session.key)
             if old is not None and old.path is not None and self.key_by_path.get(old.path) == session.key:
                 del self.key_by_path[old.path]
             self.sessions[session.key] = session
             (self._tombstoned.add if session.deleted else self._tombstoned.discard)(session.key)
             self.key_by_id[session.session_id] = session.key
-            if session.path is not None:
+            if session.path is None:
+                continue
+            if self.below and not session.path.startswith(self.below):
+                self.outside.add(session.key)
+            else:
+                self.outside.discard(session.key)
+            if session.source is not None:
                 self.key_by_path[session.path] = session.key
         self._ordered = []
         self.selections.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..archive.sources import SourceFile, Walk
@@ -99,6 +100,11 @@ def _belongs(session_id: str, file: SourceFile, row: SourceRow | None) -> bool:
     return file.named_id == session_id
 
 
+def prefixes(roots: Iterable[str]) -> tuple[bytes, ...]:
+    """What the path of every file below one of the roots begins with."""
+    return tuple(os.fsencode(root.rstrip(os.sep) + os.sep) for root in roots)
+
+
 def _carries(row: SourceRow) -> bool:
     """Whether a session would lose a file with it."""
     return row.state == SESSION or (row.state == UNREADABLE and row.session is not None)
@@ -107,11 +113,14 @@ def _carries(row: SourceRow) -> bool:
 def _add_absent(difference: Difference, walk: Walk, sources: dict[bytes, SourceRow], session_id: str | None) -> None:
     away = {os.fsencode(root.path) for root in walk.roots if not root.reachable}
     away_known: set[bytes] = set()
+    below = prefixes([root.path for root in walk.roots])
     unreadable_now = {path for path, _ in walk.unavailable}
     for path in sources.keys() - walk.files.keys() - unreadable_now:
         row = sources[path]
         if not _carries(row) or (session_id is not None and row.session_id != session_id):
             continue
+        if walk.roots and not path.startswith(below):
+            continue  # an index may know files of roots that are not asked for now
         root = next((root for root in away if path.startswith(root + os.sep.encode())), None)
         if root is not None:
             away_known.add(root)

@@ -50,7 +50,8 @@ CREATE TABLE sources(
 CREATE INDEX sources_by_session ON sources(session_id) WHERE session_id IS NOT NULL;
 CREATE INDEX sources_by_revision ON sources(revision);
 
--- One row per session ever seen; `source` is NULL when its file is gone (a tombstone: no entry is left of it).
+-- One row per session ever seen; `source` is NULL when its file is gone (a tombstone: no entry is left of it, and `path`
+-- is where it was).
 CREATE TABLE sessions(
   key INTEGER PRIMARY KEY, session_id TEXT NOT NULL UNIQUE, source INTEGER,
   cwd TEXT, name TEXT, parent TEXT, child INTEGER NOT NULL, parent_path BLOB, path BLOB, tombstoned INTEGER NOT NULL,

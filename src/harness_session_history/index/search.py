@@ -42,7 +42,7 @@ COUNT_SECONDS = 0.004
 #: A scan over filtered sessions that takes longer goes on session by session; up to FEW sessions it begins so.
 SCAN_SECONDS, FEW = 0.02, 16
 #: Looking into one session costs about as much as looking at so many matches.
-RANGE_COST = 50
+RANGE_COST = 200
 #: Every row there can be.
 EVERYWHERE = (0, (1 << 63) - 1)
 
@@ -294,7 +294,7 @@ class Searcher:
             return self._scan(expression, *within, limit, weigh)
         found: list[tuple[int, float]] = []
         high = within[1]
-        if not self._by_range(expression, allowed):
+        if not self._by_range(expression, allowed, limit):
             # Quick unless the word is common and the sessions are not: then it is stopped and goes on by session.
             with self._limited(SCAN_SECONDS) as scan:
                 self._scan(expression, *within, limit, weigh, into=found)
@@ -311,11 +311,15 @@ class Searcher:
                 found += self._scan(expression, max(low, within[0]), min(top, high), most, weigh)
         return found
 
-    def _by_range(self, expression: str, allowed: frozenset[int]) -> bool:
-        """Whether looking into each allowed session costs less than looking at every match."""
+    def _by_range(self, expression: str, allowed: frozenset[int], limit: int) -> bool:
+        """Whether looking into the allowed sessions one by one costs less than looking at every match: by how many of
+        either it takes to find enough, if the matches are spread evenly."""
         if len(allowed) <= FEW:
             return True
-        return len(allowed) * RANGE_COST < self.frequency(expression)
+        everywhere, frequency = len(self.sessions), max(1, self.frequency(expression))
+        looked_into = min(len(allowed), limit * everywhere // frequency)
+        looked_at = min(frequency, limit * everywhere // len(allowed))
+        return looked_into * RANGE_COST < looked_at
 
     def _skipping(
         self, expression: str, limit: int, within: tuple[int, int], per_session: int | None, weigh: bool

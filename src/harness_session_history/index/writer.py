@@ -285,7 +285,7 @@ class Writer:
         """The session's file is gone: its metadata stays, its text does not."""
         self.clear(session)
         self.connection.execute(
-            "UPDATE sessions SET source=NULL, nodes=0, leaf=NULL, path=NULL, revision=? WHERE key=?",
+            "UPDATE sessions SET source=NULL, nodes=0, leaf=NULL, revision=? WHERE key=?",
             (self._revision, session),
         )
         self._set_meta("purge", 1)

@@ -99,7 +99,9 @@ def differences(one: Any, other: Any, at: str = "") -> list[str]:
     """Where two such values differ, for a message that can be read."""
     if isinstance(one, dict) and isinstance(other, dict):
         found = [f"{at}: {key!r} is on one side only" for key in sorted(one.keys() ^ other.keys(), key=str)]
-        return found + [d for key in one.keys() & other.keys() for d in differences(one[key], other[key], f"{at}/{key!r}")]
+        return found + [
+            d for key in one.keys() & other.keys() for d in differences(one[key], other[key], f"{at}/{key!r}")
+        ]
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)) and len(one) == len(other):
         return [d for n, (a, b) in enumerate(zip(one, other, strict=True)) for d in differences(a, b, f"{at}[{n}]")]
     return [] if one == other else [f"{at}: {one!r} is not {other!r}"]

@@ -339,6 +339,7 @@ SCRIPT = """
 import sys, types
 module = types.ModuleType("harness_session_history.history")
 class SessionHistory:
+    maintainer = types.SimpleNamespace()
     def __init__(self, **settings): pass
     async def __aenter__(self): return self
     async def __aexit__(self, *what): pass

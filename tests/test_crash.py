@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from indexes import answers, contents, differences
-from support import World, append
 
 from harness_session_history import SessionHistory
 from harness_session_history.settings import Settings
+from indexes import answers, contents, differences
+from support import World, append
 
 # Says when it begins, so that the moment of the kill is not spent on starting Python.
 _WORK = """
@@ -42,7 +42,9 @@ WORDS = "common", "word7", "word23", "late"
 
 def start(world: World, work: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", _WORK, str(world.root), str(world.index), work]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
     assert process.stdout is not None and process.stdout.readline() == "begins\n"
     return process
 
@@ -134,7 +136,9 @@ def kill_refreshes(world: World, anew: Path, times: int, seed: int) -> None:
             data = path.read_bytes()
             if data.count(b"\n") == 21:
                 guest = world.session("guest")
-                guest.user(f"common late turn{turn}", key=f"late{turn:04}", parent=json.loads(data.splitlines()[-1])["id"])
+                guest.user(
+                    f"common late turn{turn}", key=f"late{turn:04}", parent=json.loads(data.splitlines()[-1])["id"]
+                )
                 append(path, guest.lines[1:])
             else:
                 path.write_bytes(data[: data[:-1].rindex(b"\n") + 1])

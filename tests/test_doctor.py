@@ -127,15 +127,42 @@ def test_every_problem_has_one_command(world: World) -> None:
     assert all(problem["command"] and problem["text"] for problem in problems)
 
 
-def test_a_suggested_command_does_what_it_says(world: World) -> None:
-    world.session().save()
-    command = names(world.report()["problems"], "no_index")["command"]
+def lose_rows(world: World) -> None:
+    with apsw.Connection(str(world.index)) as connection:
+        connection.execute("DELETE FROM entries")
+    connection.close()
+
+
+def spoil_tokens(world: World) -> None:
+    with apsw.Connection(str(world.index)) as connection:
+        connection.execute("UPDATE search_data SET block = zeroblob(length(block)) WHERE id > 10")
+    connection.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell")
+@pytest.mark.parametrize(
+    ("spoil", "code"),
+    [
+        (lambda world: shutil.rmtree(world.index.parent), "no_index"),
+        (lambda world: world.session("b").save(), "index_partial"),
+        (lambda world: (world.archive.root / "--w-demo--").rename(world.archive.root / "moved"), "index_partial"),
+        (lambda world: world.index.write_bytes(b"no database" * 999), "index_foreign"),
+        (lambda world: world.index.parent.chmod(0o755), "index_refused"),
+        (lose_rows, "index_damaged"),
+        (spoil_tokens, "index_damaged"),
+    ],
+)
+def test_the_command_for_a_problem_solves_it(world: World, spoil: Any, code: str) -> None:
+    world.session("a").save()
+    world.make_index()
+    spoil(world)
+    command = names(world.report()["problems"], code)["command"]
     done = subprocess.run(
-        command.replace("session-history", f"{sys.executable} -m harness_session_history", 1),
+        command.replace("session-history", f"{sys.executable} -m harness_session_history"),
         shell=True, capture_output=True, check=False, cwd=world.folder,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert world.report()["ok"]
+    assert world.report()["problems"] == []
 
 
 # --- what the index is like
@@ -206,9 +233,7 @@ def test_a_missing_table_is_damage(world: World) -> None:
 def test_damage_in_the_full_text_is_found_though_the_file_is_sound(world: World) -> None:
     world.session().save()
     world.make_index()
-    connection = apsw.Connection(str(world.index))
-    connection.execute("UPDATE search_data SET block = zeroblob(length(block)) WHERE id > 10")
-    connection.close()
+    spoil_tokens(world)
     report = world.report()
     assert report["index"]["state"] == "damaged" and report["index"]["fullTextCheck"] != "ok"
     command = names(report["problems"], "index_damaged")["command"]
@@ -219,9 +244,7 @@ def test_damage_in_the_full_text_is_found_though_the_file_is_sound(world: World)
 def test_rows_that_are_simply_gone_are_damage(world: World) -> None:
     world.session().save()
     world.make_index()
-    connection = apsw.Connection(str(world.index))
-    connection.execute("DELETE FROM entries")
-    connection.close()
+    lose_rows(world)
     report = world.report()
     assert report["index"]["state"] == "damaged" and report["index"]["rowsCheck"] == "rows are missing: entries"
 
@@ -499,6 +522,30 @@ def test_a_deleted_session_is_called_deleted(world: World, how: str) -> None:
         settings["registry"] = world.folder / "registry.jsonl"
         settings["registry"].write_text(line({"sessionId": made.id, "deletedAt": "2026-03-03T10:00:00Z"}) + "\n")
     assert world.reasons(made.id, **settings) == ["deleted"]
+
+
+def test_an_entry_of_a_session_whose_file_is_gone_is_deleted_and_cannot_be_opened(world: World) -> None:
+    made = world.session()
+    entry = made.user("gone")
+    path = made.save()
+    world.make_index()
+    path.unlink()
+    world.make_index()
+    why = world.why(made.id, entry)
+    assert [reason["code"] for reason in why["reasons"]] == ["deleted"] and why["command"] is None
+    assert world.why(made.id)["command"].endswith("--include-deleted")
+
+
+def test_an_entry_of_a_session_that_the_registry_deleted_can_be_opened_still(world: World) -> None:
+    made = world.session()
+    entry = made.user("archived")
+    made.save()
+    world.make_index()
+    registry = world.folder / "registry.jsonl"
+    registry.write_text(line({"sessionId": made.id, "deletedAt": "2026-03-03T10:00:00Z"}) + "\n")
+    why = world.why(made.id, entry, registry=registry)
+    assert [reason["code"] for reason in why["reasons"]] == ["deleted"]
+    assert f" open {made.id} {entry} --include-deleted" in why["command"]
 
 
 @posix_root

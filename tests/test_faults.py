@@ -14,12 +14,12 @@ from typing import Any
 
 import apsw
 import pytest
-from indexes import contents
-from support import World, append
 
 from harness_session_history import IndexUnavailable, SessionHistory
 from harness_session_history.index import schema, soundness
 from harness_session_history.settings import Settings
+from indexes import contents
+from support import World, append
 
 WAL = "-wal"
 BASE = apsw.vfs_names()[0]
@@ -328,7 +328,9 @@ class Faulty(apsw.VFS):
 
     def xOpen(self, name: Any, flags: list[int]) -> FaultyFile:
         path = name.filename() if isinstance(name, apsw.URIFilename) else name or ""
-        error = Faulty.fails("create" if path.endswith((WAL, "-journal")) and not os.path.exists(path) else "open", path)
+        error = Faulty.fails(
+            "create" if path.endswith((WAL, "-journal")) and not os.path.exists(path) else "open", path
+        )
         if error is not None:
             raise error("made up")
         return FaultyFile(name, flags)
@@ -389,7 +391,7 @@ def test_a_disk_that_fills_up_at_any_write_leaves_the_last_snapshot(
     world.refresh()
     for n in range(10):
         session = world.say(f"s{n}", "common first", f"late word{n}")
-    for after in [*range(0, 20), 40, 80]:
+    for after in [*range(20), 40, 80]:
         disk.fails = staticmethod(failing(error, "write", after=after))
         try:
             problem = asyncio.run(world_history(world)(operation="list", refresh=True))
@@ -438,7 +440,7 @@ def test_a_failing_read_is_reported_and_overcome(filled: World, disk: type[Fault
 # -- a folder that cannot be written -------------------------------------------------------------------------------------------
 
 _ASK = """
-import asyncio, contextlib, importlib, json, os, pkgutil, sys
+import asyncio, contextlib, importlib, json, os, pkgutil, sys, urllib.parse
 import harness_session_history
 from harness_session_history import SessionHistory, SessionHistoryError
 for module in pkgutil.walk_packages(harness_session_history.__path__, "harness_session_history."):

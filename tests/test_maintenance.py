@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -12,14 +13,14 @@ from pathlib import Path
 
 import apsw
 import pytest
-from indexes import contents
-from support import World, append
 
 from harness_session_history import IndexUnavailable, SessionHistory, maintenance
 from harness_session_history import history as history_module
 from harness_session_history.index.lock import FileLock
 from harness_session_history.index.upkeep import LOG_BYTES
 from harness_session_history.maintenance import worker_lock
+from indexes import contents
+from support import World, append
 
 Started = list["subprocess.Popen[bytes]"]
 
@@ -39,7 +40,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
     yield workers
     for worker in workers:
         try:
-            worker.wait(20)
+            assert worker.wait(20) in (0, -signal.SIGKILL)
         except subprocess.TimeoutExpired:
             worker.kill()
             raise
@@ -205,7 +206,9 @@ def test_watching_takes_in_what_comes_until_it_is_cancelled(world: World, monkey
     until(lambda: is_free(worker_lock(str(world.index))))
 
 
-def test_a_worker_that_cannot_write_is_not_started(world: World, started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_write_is_not_started(
+    world: World, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
     behind(world).history(maintenance=True)
 
     def refuse(_: FileLock) -> bool:
@@ -361,7 +364,9 @@ def test_the_log_is_emptied_after_a_large_refresh(world: World) -> None:
     assert world.index.stat().st_size > 2 * LOG_BYTES > 2 * log_bytes(world)
 
 
-def test_a_long_reader_holds_nobody_up_and_the_log_shrinks_when_it_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_reader_holds_nobody_up_and_the_log_shrinks_when_it_ends(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("harness_session_history.index.upkeep.PATIENCE_MS", 10)
     world.say("a", "word")
     world.refresh()

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from indexes import contents
-from support import World, append, replace
 
 from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, SessionNotFound
 from harness_session_history import history as history_module
@@ -20,6 +18,8 @@ from harness_session_history.archive import files, transcript
 from harness_session_history.archive.entries import FileIdentity
 from harness_session_history.index import lock as locks
 from harness_session_history.reading import Task, read
+from indexes import contents
+from support import World, append, replace
 
 
 @pytest.fixture
@@ -248,7 +248,11 @@ def test_late_entries_are_read_on_alike(world: World, bytes_read: list[int], lat
         session.raw('"message":{"role":"user","content":"mended"}}')
     append(path, session.lines)
     world.refresh()
-    torn = len(b'{"type":"message","id":"tttttttt","parentId":null,"timestamp":"2026-03-02T10:00:30Z",') if late == "torn" else 0
+    torn = (
+        len(b'{"type":"message","id":"tttttttt","parentId":null,"timestamp":"2026-03-02T10:00:30Z",')
+        if late == "torn"
+        else 0
+    )
     assert sum(bytes_read) == path.stat().st_size - size + torn
     assert len(world.found("second", refresh=False)) == (0 if late in ("leaf", "torn") else 1)
     assert (world.view(session)["name"] == "a late name") == (late == "name")
@@ -648,3 +652,33 @@ def test_what_an_index_knows_of_other_roots_is_neither_shown_nor_counted(world: 
     world.refused(SessionNotFound, operation="open", session_id=theirs.id, entry_id=str(theirs.last))
     world.history(roots=[world.root, others.root])
     assert sorted(world.sessions_found("common", refresh=False)) == sorted([mine.id, theirs.id])
+
+
+def test_a_folder_that_is_renamed_takes_its_sessions_along(world: World) -> None:
+    sessions = [world.say(f"s{n}", f"common word{n}") for n in range(3)]
+    world.refresh()
+    for old, new in (("--w-demo--", "--z--"), ("--z--", "--a--"), ("--a--", "--w-demo--")):
+        (world.root / old).rename(world.root / new)
+        assert len(world.texts("common")) == 3
+        assert world.sources() == {**world.sources(), "indexed": 3, "unavailable": 0, "duplicate": 0}
+    assert sorted(world.listed(include_deleted=True)) == sorted(session.id for session in sessions)
+
+
+def test_a_copy_stands_in_for_a_file_whose_root_is_away_until_it_comes_back(world: World) -> None:
+    (world.folder / "second").mkdir()
+    copy = world.session("a")
+    copy.user("older words")
+    copy.save()
+    session = world.session("a")
+    session.user("newer words", at="2026-03-05T10:00:00.000Z")
+    path = session.save()
+    path.rename(world.folder / "second" / "s.jsonl")
+    copy.save()
+    world.history(roots=[world.root, world.folder / "second"])
+    assert world.texts("words") == ["newer words"]
+    (world.folder / "second").rename(world.folder / "away")
+    append(copy.path(), [b'{"type":"x"}'])
+    world.refused(RefreshIncomplete, operation="list", refresh=True)
+    assert world.texts("words", refresh=False) == ["older words"]
+    (world.folder / "away").rename(world.folder / "second")
+    assert world.texts("words") == ["newer words"]

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from builder import ArchiveBuilder, SessionBuilder, line, stamp, uid
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from indexes import answers, contents, differences
 
+from builder import ArchiveBuilder, SessionBuilder, line, stamp, uid
 from harness_session_history import RefreshIncomplete, SessionHistory
 from harness_session_history.settings import Settings
+from indexes import answers, contents, differences
 
 WORDS = ("anchor", "Bergamot", "cobaltBlue", "delta_wing", "评审会议", "échelle", "fox-trot")
 
@@ -153,13 +153,16 @@ class Archive:
     def restore(self) -> None:
         if self.deleted:
             path, data = self.deleted.pop(self.chance.randrange(len(self.deleted)))
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
             self.settle(path)
 
     def copy(self) -> None:
         """A second file of the same session, which may then go its own way."""
         path = self.one()
-        to = path.with_name(self.chance.choice([f"copy{next(self.count)}.jsonl", f"2026-01-01T00-00-00Z_{uid('x')}.jsonl"]))
+        to = path.with_name(
+            self.chance.choice([f"copy{next(self.count)}.jsonl", f"2026-01-01T00-00-00Z_{uid('x')}.jsonl"])
+        )
         if to == path:
             return
         shutil.copyfile(path, to)
@@ -182,7 +185,12 @@ class Archive:
         path = self.one()
         folder = self.builder.root / self.chance.choice(["--a--", "--b--", "--c--", "--a--/tasks"])
         name = self.chance.choice(
-            [path.name, "renamed.jsonl", path.name + ".deleted.2026-03-02T12-24-51.414Z", path.name + ".reset.2026-03-03T02-13-29Z"]
+            [
+                path.name,
+                "renamed.jsonl",
+                path.name + ".deleted.2026-03-02T12-24-51.414Z",
+                path.name + ".reset.2026-03-03T02-13-29Z",
+            ]
         )
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / name).exists():
@@ -197,6 +205,14 @@ class Archive:
         if path != above and above.suffix == ".jsonl" and folder not in path.parents:
             folder.mkdir(exist_ok=True)
             os.rename(path, folder / path.name)
+
+    def relocate(self) -> None:
+        """A whole folder gets another name."""
+        folders = [path for path in sorted(self.builder.root.iterdir()) if path.is_dir()]
+        if folders:
+            to = self.builder.root / self.chance.choice(["--0--", "--a--", "--b--", "--z--"])
+            if not to.exists():
+                os.rename(self.chance.choice(folders), to)
 
     def spoil(self) -> None:
         """Something else under a session's name."""
@@ -225,7 +241,9 @@ class Archive:
 
 def history_of(archive: Archive, name: str) -> SessionHistory:
     return SessionHistory.of(
-        Settings.resolve(roots=[archive.builder.root], index=archive.folder / name / "history.sqlite3", maintenance=False)
+        Settings.resolve(
+            roots=[archive.builder.root], index=archive.folder / name / "history.sqlite3", maintenance=False
+        )
     )
 
 
@@ -247,6 +265,10 @@ def check_law(seed: int, events: int) -> None:
             archive.happen()
             if chance.random() < 0.3:
                 refresh(incremental, chance.choice([None, None, uid("s1")]))
+            if chance.random() < 0.1:
+                refresh(incremental)  # (of what changes before a folder goes, nobody can know where it went)
+                archive.relocate()
+                refresh(incremental)
         refresh(incremental)
         refresh(anew)
         indexes = folder / "incremental" / "history.sqlite3", folder / "anew" / "history.sqlite3"

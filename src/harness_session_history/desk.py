@@ -3,6 +3,7 @@ SQLite or a disk, and no connection is shared."""
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,17 +11,28 @@ from typing import TypeVar
 
 import apsw
 
-from .errors import IndexUnavailable
+from .archive.discovery import WalkCancelled
+from .errors import EntryNotVisible, IndexUnavailable, SessionNotFound
 from .index.catalog import Catalog
-from .index.schema import Identity, IndexFile
+from .index.schema import DAMAGE, Identity, IndexFile
 from .index.search import Weigher
 from .index.soundness import check
+
+log = logging.getLogger("harness_session_history")
 
 T = TypeVar("T")
 
 
 class Cancelled(Exception):
     """The caller has gone; nobody waits for the answer."""
+
+
+class Damaged(Exception):
+    """The index turned out to be damaged while it was read."""
+
+    def __init__(self, identity: Identity | None) -> None:
+        super().__init__("damaged index")
+        self.identity = identity
 
 
 class Desk:
@@ -92,6 +104,38 @@ class Desk:
         """Which file the connection is to."""
         return self._identity
 
+    def read(self, work: Callable[[Desk, apsw.Connection, Callable[[], bool]], T], cancelled: Callable[[], bool]) -> T:
+        """Works within one read transaction, for which the catalog is up to date.
+
+        Raises Damaged, Cancelled, IndexUnavailable, and what `work` raises.
+        """
+        connection = self.connection()
+        connection.set_progress_handler(cancelled, 5000, id=self)
+        try:
+            connection.execute("BEGIN")
+            self.catalog.update(connection)
+            self.verify()
+            try:
+                return work(self, connection, cancelled)
+            except (SessionNotFound, EntryNotVisible):
+                self.verify(finds_nothing=True)
+                raise
+        except DAMAGE as error:
+            log.warning("the index is damaged: %s", error)
+            identity = self.identity
+            self.close()
+            raise Damaged(identity) from error
+        except (apsw.InterruptError, WalkCancelled) as error:
+            raise Cancelled from error
+        except apsw.Error as error:
+            self.close()
+            raise unavailable("read", error) from error
+        finally:
+            if self.is_open:
+                connection.set_progress_handler(None, id=self)
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
     def close(self) -> None:
         """Closes the connection and forgets all that was kept."""
         if self._connection is not None:
@@ -128,6 +172,20 @@ class Lane:
         """Waits for what runs, then closes the connection."""
         self._pool.submit(self.desk.close).result()
         self._pool.shutdown()
+
+
+def unavailable(verb: str, error: Exception) -> IndexUnavailable:
+    """The error for an index that cannot be read or written (`verb`)."""
+    log.warning("the index cannot be %s", verb, exc_info=error)
+    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
+        return IndexUnavailable("another program holds the index", hint="try again in a moment")
+    hint = "check the disk's space and the index folder" + (", or ask without refresh" if verb == "written" else "")
+    return IndexUnavailable(f"the index cannot be {verb} ({type(error).__name__})", hint=hint)
+
+
+def damaged_again() -> IndexUnavailable:
+    """The error for an index that is damaged whenever it has been made anew."""
+    return IndexUnavailable("the index is damaged and does not stay healed", hint="run `session-history doctor`")
 
 
 def closed() -> IndexUnavailable:

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
-from .archive.discovery import WalkCancelled, walk
 from .archive.registry import Registry
 from .archive.sources import Walk
-from .desk import Cancelled, Desk, Job, Lane, closed
-from .errors import EntryNotVisible, IndexUnavailable, InvalidRequest, RefreshIncomplete, SessionNotFound
-from .index.freshness import Difference, compare, prefixes
-from .index.schema import DAMAGE, Identity, IndexFile
-from .index.upkeep import LOG_BYTES, LONG_LOG_BYTES, tidy, truncate_log
-from .index.writer import Overtaken, Writer
+from .desk import Cancelled, Damaged, Desk, Job, Lane, closed, damaged_again, unavailable
+from .errors import IndexUnavailable, InvalidRequest, RefreshIncomplete, SessionNotFound
+from .index.freshness import compare, prefixes
+from .index.schema import IndexFile
+from .index.upkeep import LONG_LOG_BYTES
+from .lookout import Lookout
 from .maintenance import Maintainer, changes, worker_lock
-from .refresh import Budget, Lost, Outcome, Progress, Refresh, Stopped
+from .refresh import Budget, Outcome, Progress
 from .request import ListRequest, OpenRequest, SearchRequest, build_request, unset
 from .response import WARNING, HistoryResult, iso
 from .settings import Settings
+from .updating import ATTEMPTS, Updater
 from .views import Views, listed
 
 if TYPE_CHECKING:
@@ -38,24 +38,21 @@ if TYPE_CHECKING:
     from .settings import PathArgument
 
 log = logging.getLogger("harness_session_history")
+log.addHandler(logging.NullHandler())  # heard only by a program that wants to
 
 AnyRequest = ListRequest | SearchRequest | OpenRequest
 T = TypeVar("T")
+#: What is done within one read transaction.
+Reading = Callable[[Desk, apsw.Connection, Callable[[], bool]], T]
 #: A step names the lane that runs it; its result comes back into the generator, its value is the end's result.
 Steps = Generator[tuple[Lane, Job[Any]], Any, Any]
 
-#: How often a call begins again over an index that turned out to be damaged or was replaced.
-ATTEMPTS = 4
 #: ``refresh=True`` has this long, from the call.
 REFRESH_SECONDS = 25.0
 #: A conversation that is known is brought up to date for so long, then answered as it is.
 RECALL_SECONDS = 5.0
 #: Without a snapshot, the first call builds one for so long.
 FIRST_BUILD_SECONDS = 5.0
-#: What was seen on disk is believed for KEEP_FACTOR times as long as it took to see, at most for FRESH_SECONDS; a look
-#: that costs less than CHEAP_SECONDS is taken anew by every call.
-FRESH_SECONDS, KEEP_FACTOR, CHEAP_SECONDS = 2.0, 10, 0.01
-
 
 class SessionHistory:
     """Past sessions under `roots`, answered from `index`; what is None comes from the environment.
@@ -87,19 +84,19 @@ class SessionHistory:
     def of(cls, settings: Settings) -> SessionHistory:
         """A history over settings that are already resolved, in a process that nobody else works in."""
         history = cls.__new__(cls)
-        history._set_up(settings)
-        history._alone = True
+        history._set_up(settings, alone=True)
         return history
 
-    def _set_up(self, settings: Settings) -> None:
+    def _set_up(self, settings: Settings, *, alone: bool = False) -> None:
         self.settings = settings
         self.maintainer = Maintainer(settings)
         self._index = IndexFile(self.settings.index)
         self._registry = Registry(self.settings.registry)
         below = prefixes(root.path for root in settings.roots)
         self._readers, self._writers = Lane("read", self._index, below), Lane("write", self._index, below)
-        self._seen: _Seen | None = None
-        self._closed = self._alone = False
+        self._lookout = Lookout(settings.roots)
+        self._updater = Updater(settings, self._index, self._lookout, alone=alone)
+        self._closed = False
 
     async def __call__(
         self,
@@ -194,7 +191,7 @@ class SessionHistory:
             if not lock.acquire():
                 raise IndexUnavailable("another worker maintains this index", hint="let it finish, or stop it")
         except OSError as error:
-            raise _unavailable("written", error) from error
+            raise unavailable("written", error) from error
         try:
             self.maintain_now(stopped, progress)
             if watch:
@@ -211,26 +208,9 @@ class SessionHistory:
     def maintain_now(self, stopped: Callable[[], bool], progress: Progress | None = None) -> None:
         """One round of maintenance in the writing lane: refresh, purge, empty the log. Raises IndexUnavailable."""
         try:
-            self._writers.submit(partial(self._maintained, stopped, progress), threading.Event()).result()
+            self._writers.submit(partial(self._updater.maintain, stopped, progress), threading.Event()).result()
         except Cancelled:
             return
-
-    def _maintained(
-        self, stopped: Callable[[], bool], progress: Progress | None, desk: Desk, cancelled: Callable[[], bool]
-    ) -> None:
-        self._refresh(desk, Budget(None, stopped), progress, None)
-        connection = desk.connection()
-        try:
-            with self._index.lock().held(REFRESH_SECONDS, stopped) as held:
-                if held:
-                    tidy(Writer(connection, partial(self._index.is_still, desk.identity)), stopped)
-        except Overtaken:
-            return  # whoever has written meanwhile leaves the rest to the next round
-        except DAMAGE as error:
-            self._forsake(desk, error)
-        except (apsw.Error, OSError) as error:
-            desk.close()
-            raise _unavailable("written", error) from error
 
     async def close(self) -> None:
         """Ends the threads and connections; a call that runs is finished first."""
@@ -312,42 +292,42 @@ class SessionHistory:
                     yield self._writers, partial(self._refreshed, request.session_id, deadline, None)
                 as_it_is = request.refresh or attempt > 1
                 answer = yield self._readers, partial(self._answered, request, as_it_is)
-            except _Damaged as damage:
-                yield self._writers, partial(self._healed, damage)
+            except Damaged as damage:
+                yield self._writers, partial(self._updater.heal, damage)
                 continue
             if answer is not None:
                 return answer
             # Nothing is indexed yet (or any more): build for a short while and answer from what that gave.
             yield self._writers, self._first_built
-        raise _damaged_again()
+        raise damaged_again()
 
     def _recall_steps(self, session_id: str, work: Work[T]) -> Steps:
         """Brings the conversation's own file up to date, then works on the snapshot."""
         for _ in range(2):
-            incomplete: RefreshIncomplete | None = None
+            incomplete: RefreshIncomplete | IndexUnavailable | None = None
             try:
                 if not (yield self._readers, partial(self._in_snapshot, partial(self._is_current, session_id))):
                     try:
                         yield self._writers, partial(self._caught_up, session_id, time.monotonic())
-                    except RefreshIncomplete as error:
+                    except (RefreshIncomplete, IndexUnavailable) as error:
                         incomplete = error  # the answer itself says how far the snapshot reaches
                 return (yield self._readers, partial(self._in_snapshot, partial(self._recalled, work)))
             except SessionNotFound:
-                if incomplete is not None and (incomplete.details["left"] or incomplete.details["unsettled"]):
+                if incomplete is not None and _may_hide(incomplete):
                     raise incomplete from None  # it may be in a file that was not read
                 raise
-            except _Damaged as damage:
-                yield self._writers, partial(self._healed, damage)
-        raise _damaged_again()
+            except Damaged as damage:
+                yield self._writers, partial(self._updater.heal, damage)
+        raise damaged_again()
 
     def _refresh_steps(self, session_id: str | None, progress: Progress | None) -> Steps:
         for _ in range(ATTEMPTS):
             try:
                 yield self._writers, partial(self._refreshed, session_id, None, progress)
                 return (yield self._readers, partial(self._in_snapshot, partial(self._freshness_now, session_id)))
-            except _Damaged as damage:
-                yield self._writers, partial(self._healed, damage)
-        raise _damaged_again()
+            except Damaged as damage:
+                yield self._writers, partial(self._updater.heal, damage)
+        raise damaged_again()
 
     def _refreshed(
         self,
@@ -358,92 +338,29 @@ class SessionHistory:
         cancelled: Callable[[], bool],
     ) -> None:
         """Brings the selected files up to date or raises RefreshIncomplete."""
-        self._settle(self._refresh(desk, Budget(deadline, cancelled), progress, session_id))
-
-    def _settle(self, run: Refresh) -> None:
-        if not run.outcome.settled:
-            self._seen = None
-            counts = run.outcome.counts()
-            raise RefreshIncomplete(
-                "the selected sessions could not all be brought up to date: "
-                + ", ".join(f"{count} {what}" for what, count in counts.items()),
-                hint="what was indexed stays indexed: ask again to go on, or ask without refresh",
-                details=counts,
-            )
+        self._updater.refresh_fully(desk, Budget(deadline, cancelled), progress, session_id)
 
     def _caught_up(self, session_id: str, began: float, desk: Desk, cancelled: Callable[[], bool]) -> None:
         """Brings one session up to date, by its own files where these are known; or raises RefreshIncomplete."""
         from .conversation import own_files
 
-        desk.catalog.update(desk.connection())
-        known = own_files(desk.catalog, session_id) is not None
-        deadline = began + (RECALL_SECONDS if known else REFRESH_SECONDS)
+        def known(desk: Desk, _connection: apsw.Connection, _cancelled: Callable[[], bool]) -> bool:
+            return own_files(desk.catalog, session_id) is not None
+
+        seconds = RECALL_SECONDS if desk.read(known, cancelled) else REFRESH_SECONDS
+        budget = Budget(began + seconds, cancelled)
 
         def look() -> Walk:
-            return own_files(desk.catalog, session_id) or self._walk(cancelled)
+            return own_files(desk.catalog, session_id) or self._lookout.walk(budget.over)
 
-        self._settle(self._refresh(desk, Budget(deadline, cancelled), None, session_id, look))
+        self._updater.refresh_fully(desk, budget, session_id=session_id, look=look)
 
     def _first_built(self, desk: Desk, cancelled: Callable[[], bool]) -> None:
-        self._refresh(desk, Budget(time.monotonic() + FIRST_BUILD_SECONDS, cancelled), None, None)
-
-    def _refresh(
-        self,
-        desk: Desk,
-        budget: Budget,
-        progress: Progress | None,
-        session_id: str | None,
-        look: Callable[[], Walk] | None = None,
-    ) -> Refresh:
-        elsewhere = None if self._alone else partial(self._refresh_elsewhere, session_id, budget, progress)
-        for _ in range(ATTEMPTS):
-            connection = desk.connection()
-            is_current = partial(self._index.is_still, desk.identity)
-            walk_now = look or partial(self._walk, budget.over)
-            run = Refresh(self._index, connection, desk.catalog, walk_now, budget, progress, elsewhere, is_current)
-            try:
-                run.run(session_id)
-            except Stopped as stopped:
-                raise Cancelled from stopped
-            except Lost:
-                log.warning("a refresh in a process of its own was lost; going on in this one")
-                elsewhere = None
-            except Overtaken:
-                desk.close()  # another writer, or another file: look again
-            except DAMAGE as error:
-                self._forsake(desk, error)
-            except (apsw.Error, OSError) as error:
-                desk.close()
-                raise _unavailable("written", error) from error
-            else:
-                if run.wrote and self._index.log_bytes() > LOG_BYTES:
-                    truncate_log(connection)
-                if run.wrote or run.seen is None:
-                    self._seen = None
-                elif look is None:
-                    self._seen = _Seen(desk.catalog.revision, desk.identity, run.seen, once=True)
-                return run
-        raise _damaged_again()
-
-    def _forsake(self, desk: Desk, error: Exception) -> None:
-        """Puts an empty index in the place of one that turned out to be damaged."""
-        log.warning("the index is damaged: %s", error)
-        damaged = desk.identity
-        desk.close()
-        self._index.replace(damaged)
-
-    def _refresh_elsewhere(self, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
-        from .remote import refresh
-
-        return refresh(self.settings, session_id, budget, progress)
+        self._updater.refresh(desk, Budget(time.monotonic() + FIRST_BUILD_SECONDS, cancelled))
 
     def refresh_here(self, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
         """A refresh in this thread and process."""
-        return self._refresh(self._writers.desk, budget, progress, session_id).outcome
-
-    def _healed(self, damage: _Damaged, desk: Desk, cancelled: Callable[[], bool]) -> None:
-        desk.close()
-        self._index.replace(damage.identity)
+        return self._updater.refresh(self._writers.desk, budget, progress, session_id)
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
@@ -457,41 +374,10 @@ class SessionHistory:
                 return None
             return self._compose(request, desk, connection, cancelled)
 
-        return self._in_snapshot(answer, desk, cancelled)
+        return desk.read(answer, cancelled)
 
-    def _in_snapshot(
-        self,
-        work: Callable[[Desk, apsw.Connection, Callable[[], bool]], T],
-        desk: Desk,
-        cancelled: Callable[[], bool],
-    ) -> T:
-        """Works within one read transaction, for which the desk's catalog is up to date."""
-        connection = desk.connection()
-        connection.set_progress_handler(cancelled, 5000, id=desk)
-        try:
-            connection.execute("BEGIN")
-            desk.catalog.update(connection)
-            desk.verify()
-            try:
-                return work(desk, connection, cancelled)
-            except (SessionNotFound, EntryNotVisible):
-                desk.verify(finds_nothing=True)
-                raise
-        except DAMAGE as error:
-            log.warning("the index is damaged: %s", error)
-            identity = desk.identity
-            desk.close()
-            raise _Damaged(identity) from error
-        except (apsw.InterruptError, WalkCancelled) as error:
-            raise Cancelled from error
-        except apsw.Error as error:
-            desk.close()
-            raise _unavailable("read", error) from error
-        finally:
-            if desk.is_open:
-                connection.set_progress_handler(None, id=desk)
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+    def _in_snapshot(self, work: Reading[T], desk: Desk, cancelled: Callable[[], bool]) -> T:
+        return desk.read(work, cancelled)
 
     def _is_current(
         self, session_id: str, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
@@ -516,7 +402,7 @@ class SessionHistory:
     def _compose(
         self, request: AnyRequest, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
     ) -> HistoryResult:
-        difference, freshness = self._freshness(request.session_id, desk, cancelled)
+        difference, freshness = self._lookout.freshness(desk, request.session_id, cancelled)
         if difference.pending or desk.catalog.purge or self._index.log_bytes() > LONG_LOG_BYTES:
             self.maintainer.found_work()
         views = Views(desk.catalog, self._registry.entries(), self.settings.current_session)
@@ -553,37 +439,7 @@ class SessionHistory:
     def _freshness_now(
         self, session_id: str | None, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
     ) -> dict[str, Any]:
-        return self._freshness(session_id, desk, cancelled)[1]
-
-    def _freshness(
-        self, session_id: str | None, desk: Desk, cancelled: Callable[[], bool]
-    ) -> tuple[Difference, dict[str, Any]]:
-        seen = self._seen
-        if (
-            seen is None
-            or seen.revision != desk.catalog.revision
-            or seen.index != desk.identity
-            or not seen.is_fresh()
-        ):
-            seen = self._seen = _Seen(desk.catalog.revision, desk.identity, self._walk(cancelled))
-        if seen.difference is None:
-            seen.difference = compare(seen.walk, desk.catalog)
-        difference = seen.difference
-        if session_id is not None:
-            own = compare(seen.walk, desk.catalog, session_id)
-            # A session that neither the snapshot nor a file name knows may be in any file that is not read yet.
-            if own.counts()["selected"]:
-                difference = own
-        return difference, {
-            "snapshotAt": iso(desk.catalog.snapshot_at),
-            "oldestIndexedAt": iso(difference.oldest_indexed_at),
-            "newestIndexedAt": iso(difference.newest_indexed_at),
-            "checkedAt": iso(int((time.time() - (time.monotonic() - seen.walk.started)) * 1000)),
-            "sources": difference.counts(),
-        }
-
-    def _walk(self, cancelled: Callable[[], bool]) -> Walk:
-        return walk(self.settings.roots, cancelled=cancelled)
+        return self._lookout.freshness(desk, session_id, cancelled)[1]
 
 
 def _check(cancelled: Callable[[], bool]) -> None:
@@ -591,42 +447,6 @@ def _check(cancelled: Callable[[], bool]) -> None:
         raise Cancelled
 
 
-class _Seen:
-    """What a walk saw, and the snapshot that it may vouch for: the one that was read before the walk began.
-
-    With `once`, a refresh saw it just now and the answer of the same call uses it without looking again.
-    """
-
-    def __init__(self, revision: int, index: Identity | None, seen: Walk, *, once: bool = False) -> None:
-        self.revision, self.index, self.walk, self.once = revision, index, seen, once
-        self.difference: Difference | None = None
-        self.seconds = time.monotonic() - seen.started
-
-    def is_fresh(self) -> bool:
-        """Whether it may be believed a little longer."""
-        age = time.monotonic() - self.walk.started
-        if self.once:
-            self.once = False
-            return age <= FRESH_SECONDS
-        kept = KEEP_FACTOR * self.seconds if self.seconds >= CHEAP_SECONDS else 0.0
-        return age <= min(FRESH_SECONDS, kept)
-
-
-class _Damaged(Exception):
-    """The index turned out to be damaged while it was read."""
-
-    def __init__(self, identity: Identity | None) -> None:
-        super().__init__("damaged index")
-        self.identity = identity
-
-
-def _unavailable(verb: str, error: Exception) -> IndexUnavailable:
-    log.warning("the index cannot be %s", verb, exc_info=error)
-    if isinstance(error, (apsw.BusyError, apsw.LockedError)):
-        return IndexUnavailable("another program holds the index", hint="try again in a moment")
-    hint = "check the disk's space and the index folder" + (", or ask without refresh" if verb == "written" else "")
-    return IndexUnavailable(f"the index cannot be {verb} ({type(error).__name__})", hint=hint)
-
-
-def _damaged_again() -> IndexUnavailable:
-    return IndexUnavailable("the index is damaged and does not stay healed", hint="run `session-history doctor`")
+def _may_hide(problem: RefreshIncomplete | IndexUnavailable) -> bool:
+    """Whether files were left that may hold what was not found."""
+    return isinstance(problem, IndexUnavailable) or bool(problem.details["left"] or problem.details["unsettled"])

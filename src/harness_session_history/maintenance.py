@@ -143,7 +143,9 @@ def changes(roots: list[str], stopped: Callable[[], bool]) -> Iterator[None]:
             yield
         return
     looked = time.monotonic()
-    for found in watch(*present, rust_timeout=500, yield_on_timeout=True, debounce=200, step=50, ignore_permission_denied=True):
+    for found in watch(
+        *present, rust_timeout=500, yield_on_timeout=True, debounce=200, step=50, ignore_permission_denied=True
+    ):
         if stopped():
             return
         # A watcher may miss what happens in a folder that it cannot watch or does not know yet.
@@ -170,7 +172,8 @@ def main() -> None:
     if not job.detached:
 
         def follow() -> None:
-            sys.stdin.buffer.read()
+            # Not through the buffer: its lock, still held when the interpreter ends, would abort the process.
+            os.read(sys.stdin.fileno(), 1)
             stop.set()
 
         threading.Thread(target=follow, daemon=True).start()

@@ -182,14 +182,16 @@ class Refresh:
         self.connection.set_busy_timeout(min(BUSY_MS, int(self.budget.left() * 1000) + 1))
         try:
             self._moved = _moved(difference)
-            self._drop([row for row in difference.gone if row not in self._moved])
             self.sessions.leaving = {row.path for row in self._moved}
+            self.sessions.lost = {row.path for row in difference.lost}
+            self.sessions.away = {row.path for row in difference.away}
+            self._drop([row for row in difference.gone if row.path not in self.sessions.leaving])
             self._plan(difference)
             self._requeue()
             self._work()
             # What has moved is dropped only now, so that no snapshot shows its session as deleted.
             self._drop(self._moved)
-            self.sessions.leaving, self._moved = set(), []
+            self._moved = []
             self._requeue()
             if self._queue:
                 self._work()
@@ -203,6 +205,7 @@ class Refresh:
             self.outcome.waited = True
             self.outcome.left = len(self._queue) + len(self._batch) + len(self._moved)
         finally:
+            self.outcome.unavailable = max(0, self.outcome.unavailable - self.sessions.found)
             self.connection.set_progress_handler(None)
             self.connection.set_busy_timeout(BUSY_MS)
             self.writer.rollback()
@@ -214,7 +217,7 @@ class Refresh:
         if session_id is not None:
             own = compare(self.seen, self.catalog, session_id)
             # The file of a session that is not known, or not where it was, may be any that is not read yet.
-            if own.counts()["selected"] and not own.gone:
+            if own.counts()["selected"] and not own.gone and not own.lost:
                 return own
         return compare(self.seen, self.catalog)
 
@@ -266,7 +269,9 @@ class Refresh:
                 except ReaderLost:
                     log.warning("a reading process was lost; going on without")
                     self.writer.rollback()
-                    readers = None
+                    if readers is not None:
+                        readers.close()
+                        readers = None
                     continue
                 self._queue.popleft()
                 self._unread -= 1
@@ -289,7 +294,7 @@ class Refresh:
     def _readers(self) -> Readers | None:
         """Processes that read what is queued now, if that is much; what is queued later is read here."""
         self._unread = len(self._queue)
-        if self._bytes < PARALLEL_BYTES or not sys.executable:
+        if sum(item.bytes for item in self._queue) < PARALLEL_BYTES or not sys.executable:
             return None
         try:
             return Readers([self._task(item) for item in self._queue])

@@ -24,6 +24,11 @@ class SessionWriter:
         self.writer = writer
         #: Files that are gone and whose rows are dropped at the end of the run: they count for nothing any more.
         self.leaving: set[bytes] = set()
+        #: Files that cannot be found but may come back, with or without their root: they count where there is no other.
+        self.lost: set[bytes] = set()
+        self.away: set[bytes] = set()
+        #: How many of the lost ones have been found elsewhere.
+        self.found = 0
         self._asked: list[bytes] = []
 
     def take_asked(self) -> list[bytes]:
@@ -37,7 +42,7 @@ class SessionWriter:
         return all(
             own >= _rank(last_time, size, path)
             for _, path, _, last_time, size in self._files_of(facts.session_id)
-            if path != row.path
+            if path != row.path and path not in self.lost and path not in self.away
         )
 
     def note_duplicate(self, row: SourceRow, facts: Facts) -> None:
@@ -83,10 +88,21 @@ class SessionWriter:
         files = self._files_of(session_id)
         if not files:
             return False
-        source, path, _, _, _ = max(files, key=lambda file: _rank(file[3], file[4], file[1]))
+        there = [file for file in files if file[1] not in self.lost and file[1] not in self.away]
+        source, path, _, _, _ = max(there or files, key=lambda file: _rank(file[3], file[4], file[1]))
         self.writer.mark_changed(source)
         self._asked.append(path)
         return True
+
+    def set_back(self, source: int, path: bytes) -> None:
+        """Another file counts in the place of this one."""
+        if path in self.lost:
+            self.writer.forget_source(source)
+            self.found += 1
+            return
+        if path in self.away:
+            self.writer.mark_changed(source)  # when it comes back, it has to be asked again which one counts
+        self.writer.demote(source)
 
     def fresh(self, key: int) -> SessionStore:
         """Stores a session that is read from its start, beside what the snapshot has of it until it is whole."""
@@ -128,7 +144,7 @@ class SessionStore:
             self.writer.forget_session(former)
         for source, path, session, _, _ in self.writer.sources_of(facts.session_id):
             if session is not None and path != row.path:
-                self.writer.demote(source)
+                self.sessions.set_back(source, path)
         self._write_rows(row, facts, Tree(self.parts))
         return True
 

@@ -14,7 +14,11 @@ from .schema import FOREIGN, GONE, SESSION, UNREADABLE
 
 @dataclass
 class Difference:
-    """How the selected files differ from the snapshot. `gone` files were known and have left a folder that is there."""
+    """How the selected files differ from the snapshot.
+
+    `gone` files were known and have left a folder that is there; the folder of `lost` ones has gone as well, and `away`
+    are those below a root that cannot be reached. The latter two are unavailable.
+    """
 
     indexed: int = 0
     duplicate: int = 0
@@ -23,6 +27,8 @@ class Difference:
     new: list[SourceFile] = field(default_factory=list)
     changed: list[tuple[SourceFile, SourceRow]] = field(default_factory=list)
     gone: list[SourceRow] = field(default_factory=list)
+    lost: list[SourceRow] = field(default_factory=list)
+    away: list[SourceRow] = field(default_factory=list)
     unreadable: list[tuple[SourceFile, SourceRow]] = field(default_factory=list)
     oldest_indexed_at: int | None = None
     newest_indexed_at: int | None = None
@@ -124,11 +130,12 @@ def _add_absent(difference: Difference, walk: Walk, sources: dict[bytes, SourceR
         root = next((root for root in away if path.startswith(root + os.sep.encode())), None)
         if root is not None:
             away_known.add(root)
-            difference.unavailable += 1
-        elif os.path.dirname(path) in walk.folders:
-            difference.gone.append(row)
+            difference.away.append(row)
+        elif os.path.dirname(path) in walk.folders or row.session is None:
+            difference.gone.append(row)  # (no session loses anything with a file that did not count)
         else:
-            difference.unavailable += 1
+            difference.lost.append(row)
+    difference.unavailable += len(difference.away) + len(difference.lost)
     if session_id is None:
         difference.unavailable += len(walk.unavailable)
         difference.unavailable += sum(

@@ -29,7 +29,9 @@ class FileLock:
             if self._is_there(descriptor):
                 self._descriptor = descriptor
                 return True
-            os.close(descriptor)  # the file was removed between opening and locking it: nobody else would meet this lock
+            os.close(
+                descriptor
+            )  # the file was removed between opening and locking it: nobody else would meet this lock
 
     def _is_there(self, descriptor: int) -> bool:
         try:

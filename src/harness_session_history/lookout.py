@@ -1,0 +1,90 @@
+"""What lies on disk now, looked at as seldom as possible, and how far that is from the snapshot (contract section 7)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from .archive.discovery import walk
+from .archive.sources import Walk
+from .desk import Desk
+from .index.freshness import Difference, compare
+from .index.schema import Identity
+from .response import iso
+from .settings import Root
+
+#: What was seen on disk is believed for KEEP_FACTOR times as long as it took to see, at most for FRESH_SECONDS; a look
+#: that costs less than CHEAP_SECONDS is taken anew by every call.
+FRESH_SECONDS, KEEP_FACTOR, CHEAP_SECONDS = 2.0, 10, 0.01
+
+
+class Lookout:
+    """Looks at the files below the roots and keeps what it saw for a short while. Shared by the lanes of a history."""
+
+    def __init__(self, roots: tuple[Root, ...]) -> None:
+        self.roots = roots
+        self._seen: _Seen | None = None
+
+    def walk(self, cancelled: Callable[[], bool]) -> Walk:
+        """A look at everything. Raises WalkCancelled."""
+        return walk(self.roots, cancelled=cancelled)
+
+    def forget(self) -> None:
+        """What was seen says nothing of the snapshot that there is now."""
+        self._seen = None
+
+    def keep(self, desk: Desk, seen: Walk) -> None:
+        """A refresh that had nothing to do saw this just now: the answer of the same call need not look again."""
+        self._seen = _Seen(desk.catalog.revision, desk.identity, seen, once=True)
+
+    def freshness(
+        self, desk: Desk, session_id: str | None, cancelled: Callable[[], bool]
+    ) -> tuple[Difference, dict[str, Any]]:
+        """How all files, or those of one session, differ from the desk's snapshot; and the ``freshness`` of an answer.
+
+        Raises WalkCancelled.
+        """
+        seen = self._look(desk, cancelled)
+        if seen.difference is None:
+            seen.difference = compare(seen.walk, desk.catalog)
+        difference = seen.difference
+        if session_id is not None:
+            own = compare(seen.walk, desk.catalog, session_id)
+            # A session that neither the snapshot nor a file name knows may be in any file that is not read yet.
+            if own.counts()["selected"]:
+                difference = own
+        return difference, {
+            "snapshotAt": iso(desk.catalog.snapshot_at),
+            "oldestIndexedAt": iso(difference.oldest_indexed_at),
+            "newestIndexedAt": iso(difference.newest_indexed_at),
+            "checkedAt": iso(int((time.time() - (time.monotonic() - seen.walk.started)) * 1000)),
+            "sources": difference.counts(),
+        }
+
+    def _look(self, desk: Desk, cancelled: Callable[[], bool]) -> _Seen:
+        seen = self._seen
+        if seen is None or not seen.vouches_for(desk) or not seen.is_fresh():
+            seen = self._seen = _Seen(desk.catalog.revision, desk.identity, self.walk(cancelled))
+        return seen
+
+
+class _Seen:
+    """What a walk saw, and the snapshot that it may vouch for: the one that was read before the walk began."""
+
+    def __init__(self, revision: int, index: Identity | None, seen: Walk, *, once: bool = False) -> None:
+        self.revision, self.index, self.walk, self.once = revision, index, seen, once
+        self.difference: Difference | None = None
+        self.seconds = time.monotonic() - seen.started
+
+    def vouches_for(self, desk: Desk) -> bool:
+        return (self.revision, self.index) == (desk.catalog.revision, desk.identity)
+
+    def is_fresh(self) -> bool:
+        """Whether it may be believed a little longer."""
+        age = time.monotonic() - self.walk.started
+        if self.once:
+            self.once = False
+            return age <= FRESH_SECONDS
+        kept = KEEP_FACTOR * self.seconds if self.seconds >= CHEAP_SECONDS else 0.0
+        return age <= min(FRESH_SECONDS, kept)

@@ -1,0 +1,129 @@
+"""Brings an index up to date, heals it and cleans up: what the jobs of the writing lane do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+import apsw
+
+from .archive.sources import Walk
+from .desk import Cancelled, Damaged, Desk, damaged_again, unavailable
+from .errors import RefreshIncomplete
+from .index.schema import DAMAGE, IndexFile
+from .index.upkeep import LOG_BYTES, tidy, truncate_log
+from .index.writer import Overtaken, Writer
+from .lookout import Lookout
+from .refresh import Budget, Lost, Outcome, Progress, Refresh, Stopped
+from .settings import Settings
+
+log = logging.getLogger("harness_session_history")
+
+#: How often a call begins again over an index that turned out to be damaged or was replaced.
+ATTEMPTS = 4
+#: How long maintenance waits for the writer's lock to clean up.
+TIDY_SECONDS = 25.0
+
+
+class Updater:
+    """Works on one index. `alone`: in a process that has no caller's loop to keep free."""
+
+    def __init__(self, settings: Settings, index: IndexFile, lookout: Lookout, *, alone: bool) -> None:
+        self.settings, self.index, self.lookout, self.alone = settings, index, lookout, alone
+
+    def refresh(
+        self,
+        desk: Desk,
+        budget: Budget,
+        progress: Progress | None = None,
+        session_id: str | None = None,
+        look: Callable[[], Walk] | None = None,
+    ) -> Outcome:
+        """Brings everything, or the files of one session, up to date within a budget.
+
+        `look` stands in for a look at everything. Raises Cancelled if the caller has gone, and IndexUnavailable.
+        """
+        elsewhere = None if self.alone else partial(self._elsewhere, session_id, budget, progress)
+        for _ in range(ATTEMPTS):
+            connection = desk.connection()
+            is_current = partial(self.index.is_still, desk.identity)
+            walk = look or partial(self.lookout.walk, budget.over)
+            run = Refresh(self.index, connection, desk.catalog, walk, budget, progress, elsewhere, is_current)
+            try:
+                run.run(session_id)
+            except Stopped as stopped:
+                raise Cancelled from stopped
+            except Lost:
+                log.warning("a refresh in a process of its own was lost; going on in this one")
+                elsewhere = None
+            except Overtaken:
+                desk.close()  # another writer, or another file: look again
+            except DAMAGE as error:
+                self._forsake(desk, error)
+            except (apsw.Error, OSError) as error:
+                desk.close()
+                raise unavailable("written", error) from error
+            else:
+                if run.wrote and self.index.log_bytes() > LOG_BYTES:
+                    truncate_log(connection)
+                if run.wrote or run.seen is None:
+                    self.lookout.forget()
+                elif look is None:
+                    self.lookout.keep(desk, run.seen)
+                return run.outcome
+        raise damaged_again()
+
+    def refresh_fully(
+        self,
+        desk: Desk,
+        budget: Budget,
+        progress: Progress | None = None,
+        session_id: str | None = None,
+        look: Callable[[], Walk] | None = None,
+    ) -> None:
+        """As `refresh`; raises RefreshIncomplete if anything is left to do."""
+        outcome = self.refresh(desk, budget, progress, session_id, look)
+        if not outcome.settled:
+            self.lookout.forget()
+            counts = outcome.counts()
+            raise RefreshIncomplete(
+                "the selected sessions could not all be brought up to date: "
+                + ", ".join(f"{count} {what}" for what, count in counts.items()),
+                hint="what was indexed stays indexed: ask again to go on, or ask without refresh",
+                details=counts,
+            )
+
+    def maintain(
+        self, stopped: Callable[[], bool], progress: Progress | None, desk: Desk, _cancelled: Callable[[], bool]
+    ) -> None:
+        """One round of maintenance: refresh, purge, empty the log. Raises Cancelled and IndexUnavailable."""
+        self.refresh(desk, Budget(None, stopped), progress)
+        connection = desk.connection()
+        try:
+            with self.index.lock().held(TIDY_SECONDS, stopped) as held:
+                if held:
+                    tidy(Writer(connection, partial(self.index.is_still, desk.identity)), stopped)
+        except Overtaken:
+            return  # whoever has written meanwhile leaves the rest to the next round
+        except DAMAGE as error:
+            self._forsake(desk, error)
+        except (apsw.Error, OSError) as error:
+            desk.close()
+            raise unavailable("written", error) from error
+
+    def heal(self, damage: Damaged, desk: Desk, _cancelled: Callable[[], bool]) -> None:
+        """Puts an empty index in the place of one that turned out to be damaged. Raises IndexUnavailable."""
+        desk.close()
+        self.index.replace(damage.identity)
+
+    def _forsake(self, desk: Desk, error: Exception) -> None:
+        log.warning("the index is damaged: %s", error)
+        damaged = desk.identity
+        desk.close()
+        self.index.replace(damaged)
+
+    def _elsewhere(self, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
+        from .remote import refresh
+
+        return refresh(self.settings, session_id, budget, progress)

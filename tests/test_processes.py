@@ -1,0 +1,146 @@
+"""Work that is done in processes of its own: a large refresh, and reading within it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from indexes import contents, differences
+from support import World, append, replace
+
+from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, pipeline, refresh, remote
+
+Started = list["subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
+    """The processes that were started; none is left at the end."""
+    processes: Started = []
+    plain = subprocess.Popen
+
+    class Noted(plain):  # type: ignore[type-arg, valid-type, misc]
+        def __init__(self, *arguments: object, **options: object) -> None:
+            super().__init__(*arguments, **options)
+            processes.append(self)
+
+    for module in (remote, pipeline):
+        monkeypatch.setattr(module.subprocess, "Popen", Noted)
+    yield processes
+    left = [process for process in processes if process.poll() is None]
+    for process in left:
+        process.kill()
+    assert not left
+
+
+@pytest.fixture(params=["elsewhere", "parallel"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = "ELSEWHERE_BYTES" if request.param == "elsewhere" else "PARALLEL_BYTES"
+    monkeypatch.setattr(refresh, name, 0)
+    return str(request.param)
+
+
+def fill(world: World) -> None:
+    for n in range(12):
+        world.say(f"s{n}", f"common word{n}", f"more of word{n}")
+    world.session("empty").save(name="2026-03-02T10-00-00-000Z_empty.jsonl")
+    (world.root / "--w-demo--" / "other.jsonl").write_text("no session\n")
+
+
+def without(world: World) -> dict[str, Any]:
+    """What an index says that this process made alone."""
+    apart = world.folder / "alone" / "history.sqlite3"
+    history = SessionHistory(roots=[world.root], index=apart, maintenance=False)
+    asyncio.run(history(operation="list", refresh=True))
+    asyncio.run(history.close())
+    return contents(apart)
+
+
+def within(world: World) -> dict[str, Any]:
+    world.close()
+    return contents(world.index)
+
+
+def test_the_index_is_the_same(world: World, started: Started, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(world)
+    assert len(world.found("common", limit=20)) == 12 and started
+    session = world.session("s3")
+    replace(session.path(), "more of", "less of")
+    append(
+        world.session("s4").path(),
+        [b'{"type":"custom","id":"cccccccc","parentId":null,"timestamp":"2026-03-02T10:00:00Z"}'],
+    )
+    world.session("s5").path().unlink()
+    world.refresh()
+    monkeypatch.undo()
+    assert not differences(within(world), without(world))
+
+
+def test_progress_is_told_from_the_other_process(world: World, started: Started, way: str) -> None:
+    fill(world)
+    told: list[tuple[int, int, int, int]] = []
+    asyncio.run(world.history().refresh(progress=lambda *numbers: told.append(numbers)))
+    assert told and told[-1][0] == told[-1][1] == 14 and told[-1][2] == told[-1][3]
+
+
+def test_what_cannot_be_brought_up_to_date_is_reported(world: World, started: Started, way: str) -> None:
+    fill(world)
+    (world.root / "--w-demo--" / f"2026-03-02T10-00-00-000Z_{'0' * 8}.jsonl").write_text("no session\n")
+    problem = world.refused(RefreshIncomplete, operation="list", refresh=True)
+    assert problem.details["done"] == 13 and problem.details["unavailable"] == 1
+    assert len(world.found("common", refresh=False, limit=20)) == 12
+
+
+@pytest.mark.parametrize("how", ["at once", "not at all"])
+def test_a_process_that_is_lost_is_made_up_for(
+    world: World, way: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(world)
+    plain = subprocess.Popen
+
+    def lost(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        if how == "not at all":
+            raise OSError("made up")
+        return plain([sys.executable, "-c", "import os; os._exit(1)"], **options)
+
+    for module in (remote, pipeline):
+        monkeypatch.setattr(module.subprocess, "Popen", lost)
+    assert len(world.found("common", limit=20)) == 12
+    monkeypatch.undo()
+    assert not differences(within(world), without(world))
+
+
+def test_cancelling_ends_the_process(world: World, started: Started, way: str) -> None:
+    fill(world)
+    history = world.history()
+
+    async def cancel() -> None:
+        call = asyncio.create_task(history(operation="list", refresh=True))
+        while not started:
+            await asyncio.sleep(0.005)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        await history(operation="list")
+
+    asyncio.run(cancel())
+    assert len(world.found("common", limit=20)) == 12
+
+
+def test_an_index_that_cannot_be_written_is_reported(
+    world: World, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(world)
+    world.refresh()
+    world.say("late", "late word")
+    lock = Path(str(world.index) + ".lock")
+    lock.unlink()
+    lock.mkdir()  # where the lock should be
+    monkeypatch.setattr(refresh, "ELSEWHERE_BYTES", 0)
+    assert world.refused(IndexUnavailable, operation="list", refresh=True).hint
+    assert len(world.found("common", refresh=False, limit=20)) == 12

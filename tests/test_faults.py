@@ -543,6 +543,23 @@ def World_session_id(name: str) -> str:
     return uid(name)
 
 
+def test_a_conversation_recalls_itself_from_an_index_that_cannot_be_written(world: World) -> None:
+    session = world.say("a", "word")
+    world.refresh()
+    session.lines.clear()
+    session.user("late word")
+    append(session.path(), session.lines)
+    lock = Path(str(world.index) + ".lock")
+    lock.unlink()
+    lock.mkdir()  # where the lock should be
+    conversation = world_history(world).conversation(session.id)
+    answer = asyncio.run(conversation.search("word"))
+    assert [hit["snippet"] for hit in answer["hits"]] == ["word"] and "indexedUpTo" in answer
+    unknown = world_history(world).conversation("unknown")
+    with pytest.raises(IndexUnavailable):
+        asyncio.run(unknown.search("word"))
+
+
 # -- the folder's files --------------------------------------------------------------------------------------------------------
 
 

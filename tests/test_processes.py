@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from indexes import contents, differences
-from support import World, append, replace
 
 from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, pipeline, refresh, remote
+from harness_session_history.index.lock import FileLock
+from indexes import contents, differences
+from support import World, append, replace
 
 Started = list["subprocess.Popen[bytes]"]
 
@@ -144,3 +147,49 @@ def test_an_index_that_cannot_be_written_is_reported(
     monkeypatch.setattr(refresh, "ELSEWHERE_BYTES", 0)
     assert world.refused(IndexUnavailable, operation="list", refresh=True).hint
     assert len(world.found("common", refresh=False, limit=20)) == 12
+
+
+@pytest.mark.parametrize("name", ["ELSEWHERE_BYTES", "PARALLEL_BYTES"])
+def test_a_killed_caller_leaves_no_process_behind(world: World, name: str) -> None:
+    fill(world)
+    program = (
+        "import asyncio, os, subprocess, sys, time\n"
+        "from harness_session_history import SessionHistory, pipeline, refresh, remote\n"
+        f"refresh.{name} = 0\n"
+        "plain = subprocess.Popen\n"
+        "class Told(plain):\n"
+        "    def __init__(self, *arguments, **options):\n"
+        "        super().__init__(*arguments, **options); print(self.pid, flush=True)\n"
+        "subprocess.Popen = Told\n"
+        "refresh.Refresh._take = lambda self, item, frames: time.sleep(60)\n"
+        "history = SessionHistory(roots=[sys.argv[1]], index=sys.argv[2], maintenance=False)\n"
+        "asyncio.run(history(operation='list', refresh=True))"
+    )
+    held = FileLock(str(world.index) + ".lock")
+    if name == "ELSEWHERE_BYTES":
+        world.index.parent.mkdir(mode=0o700)
+        assert held.acquire()  # so that the process has to wait
+    caller = subprocess.Popen(
+        [sys.executable, "-c", program, str(world.root), str(world.index)], stdout=subprocess.PIPE, text=True
+    )
+    assert caller.stdout is not None
+    child = int(caller.stdout.readline())
+    os.kill(child, 0)
+    caller.kill()
+    caller.wait()
+    deadline = time.monotonic() + 20
+    while is_running(child):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    held.release()
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    try:
+        return ") Z" not in Path(f"/proc/{process}/stat").read_text()  # ended, and nobody has asked how
+    except OSError:
+        return sys.platform != "linux"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, SessionNotFound
+from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, SessionNotFound, lookout
 from harness_session_history import history as history_module
 from harness_session_history.archive import files, transcript
 from harness_session_history.archive.entries import FileIdentity
@@ -94,8 +94,8 @@ def test_a_change_that_keeps_size_and_time_is_seen(world: World) -> None:
 
 def test_what_was_seen_before_the_snapshot_does_not_vouch_for_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a look is believed, a snapshot that was made after it is compared with a look of its own."""
-    monkeypatch.setattr(history_module, "CHEAP_SECONDS", 0.0)
-    monkeypatch.setattr(history_module, "KEEP_FACTOR", 10_000_000)
+    monkeypatch.setattr(lookout, "CHEAP_SECONDS", 0.0)
+    monkeypatch.setattr(lookout, "KEEP_FACTOR", 10_000_000)
     session = world.say("a", "one")
     history = world.history()
     world.refresh()
@@ -111,16 +111,16 @@ def test_what_was_seen_before_the_snapshot_does_not_vouch_for_it(world: World, m
 
 
 def test_a_look_is_shared_by_calls_within_two_seconds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history_module, "CHEAP_SECONDS", 0.0)
-    monkeypatch.setattr(history_module, "KEEP_FACTOR", 10_000_000)
+    monkeypatch.setattr(lookout, "CHEAP_SECONDS", 0.0)
+    monkeypatch.setattr(lookout, "KEEP_FACTOR", 10_000_000)
     walks: list[float] = []
-    plain = history_module.walk
+    plain = lookout.walk
 
     def counted(*arguments: Any, **options: Any) -> Any:
         walks.append(time.monotonic())
         return plain(*arguments, **options)
 
-    monkeypatch.setattr(history_module, "walk", counted)
+    monkeypatch.setattr(lookout, "walk", counted)
     world.say("a", "word")
     world.refresh()
     world.history()
@@ -128,7 +128,7 @@ def test_a_look_is_shared_by_calls_within_two_seconds(world: World, monkeypatch:
     world.sources()
     world.sources()
     assert len(walks) == 1
-    monkeypatch.setattr(history_module, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(lookout, "FRESH_SECONDS", 0.0)
     world.sources()
     assert len(walks) == 2
 
@@ -617,11 +617,11 @@ def test_a_writer_that_was_overtaken_begins_again(world: World, monkeypatch: pyt
     """Where the lock does not hold (its file was removed), a plan is not carried out over another writer's work."""
     world.say("a", "word a")
     other = SessionHistory(roots=[world.root], index=world.index, maintenance=False)
-    overtaken: list[int] = []
+    reads: list[str] = []
 
     def overtake(path: str) -> None:
-        if not overtaken:
-            overtaken.append(1)
+        reads.append(path)
+        if len(reads) == 1:
             os.remove(str(world.index) + ".lock")
             asyncio.run(other.refresh())
 
@@ -629,7 +629,9 @@ def test_a_writer_that_was_overtaken_begins_again(world: World, monkeypatch: pyt
         while_reading(patched, overtake)
         assert world.texts("word") == ["word a"]
     asyncio.run(other.close())
-    assert overtaken and len(contents(world.index)["sessions"]) == 1
+    assert len(reads) == 2  # by the overtaken one and by the other; what was left to do then was nothing
+    world.close()
+    assert len(contents(world.index)["sessions"]) == 1
 
 
 # -- one index, several sets of roots ------------------------------------------------------------------------------------

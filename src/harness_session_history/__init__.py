@@ -1,21 +1,24 @@
 """Search and re-read what past agent sessions said: canonical transcripts, a disposable snapshot, verified citations.
 
-The public names, nothing else.
+The public names, nothing else. Each is loaded when it is first used, so that importing the package costs next to nothing.
 """
 
-from .default import session_history
-from .errors import (
-    CitationUnavailable,
-    EntryNotVisible,
-    IndexUnavailable,
-    InvalidRequest,
-    RefreshIncomplete,
-    SessionHistoryError,
-    SessionNotFound,
-)
-from .history import SessionHistory
-from .recall import history_tools, prompt_section
-from .response import HistoryResult
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .default import session_history
+    from .errors import (
+        CitationUnavailable,
+        EntryNotVisible,
+        IndexUnavailable,
+        InvalidRequest,
+        RefreshIncomplete,
+        SessionHistoryError,
+        SessionNotFound,
+    )
+    from .history import SessionHistory
+    from .recall import history_tools, prompt_section
+    from .response import HistoryResult
 
 __all__ = [
     "CitationUnavailable",
@@ -31,3 +34,25 @@ __all__ = [
     "prompt_section",
     "session_history",
 ]
+
+_HOMES = {
+    "HistoryResult": "response",
+    "SessionHistory": "history",
+    "history_tools": "recall",
+    "prompt_section": "recall",
+    "session_history": "default",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f".{_HOMES.get(name, 'errors')}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -71,9 +71,10 @@ class Evidence:
     def locate_many(self, rows: Iterable[int]) -> list[Located]:
         return [located for located in map(self.locate, rows) if located is not None]
 
-    def copies(self, key: int) -> list[int]:
-        """Rows of all entries with this id, time, role and text."""
-        return [row for (row,) in self.connection.execute("SELECT id FROM entries WHERE key=? AND chars>0", (key,))]
+    def copies(self, located: Located) -> list[int]:
+        """Rows of all entries with the id, time, role and text of this one."""
+        sql = "SELECT id FROM entries WHERE time IS ? AND key=? AND chars>0"
+        return [row for (row,) in self.connection.execute(sql, (located.time, located.key))]
 
     def hidden(self, row: int) -> bool:
         """Whether an entry is off its session's visible branch."""

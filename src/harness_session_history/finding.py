@@ -135,7 +135,7 @@ class Finder:
             if located is None:
                 raise Unsound("an entry is missing")
             copies = [located]
-            for other in self.evidence.copies(located.key):
+            for other in self.evidence.copies(located):
                 if other != row and self._in_scope(other):
                     found = self.evidence.locate(other)
                     if found is not None:

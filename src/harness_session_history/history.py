@@ -27,7 +27,7 @@ from .lookout import Lookout
 from .maintenance import Maintainer, changes, worker_lock
 from .refresh import Budget, Outcome, Progress
 from .request import ListRequest, OpenRequest, SearchRequest, build_request, unset
-from .response import WARNING, HistoryResult, iso
+from .response import WARNING, HistoryResult
 from .settings import Settings
 from .updating import ATTEMPTS, Updater
 from .views import Views, listed

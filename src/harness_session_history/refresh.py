@@ -180,6 +180,7 @@ class Refresh:
     def _write(self, difference: Difference) -> None:
         self.connection.set_progress_handler(self.budget.over, 2000)
         self.connection.set_busy_timeout(min(BUSY_MS, int(self.budget.left() * 1000) + 1))
+        self.writer.follow(self.catalog.revision)
         try:
             self._moved = _moved(difference)
             self.sessions.leaving = {row.path for row in self._moved}

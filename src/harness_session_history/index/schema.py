@@ -62,7 +62,8 @@ CREATE INDEX sessions_by_revision ON sessions(revision);
 -- One row per user or assistant entry: where it stands in its file, and the hash that its rendering must have.
 CREATE TABLE entries(id INTEGER PRIMARY KEY, time INTEGER, offset INTEGER NOT NULL, length INTEGER NOT NULL,
   chars INTEGER NOT NULL, key INTEGER NOT NULL);
-CREATE INDEX copies ON entries(key) WHERE chars > 0;
+-- By time first: entries of one session stay together, so that a large build does not touch the whole of it again and again.
+CREATE INDEX copies ON entries(time, key) WHERE chars > 0;
 
 -- The tree of a session in columns, a few rows each: entry ids (hashed), kinds, links, marks.
 CREATE TABLE trees(session INTEGER NOT NULL, first_node INTEGER NOT NULL, nodes INTEGER NOT NULL,

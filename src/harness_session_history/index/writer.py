@@ -39,6 +39,10 @@ class Writer:
         self._texts: list[tuple[int, str, str]] = []
         self._characters = 0
 
+    def follow(self, revision: int) -> None:
+        """What will be written was planned on this revision."""
+        self._committed = revision
+
     def begin(self) -> None:
         """Opens a transaction; all rows that it touches carry the next revision. Raises Overtaken.
 

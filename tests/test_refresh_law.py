@@ -7,7 +7,8 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from builder import ArchiveBuilder, SessionBuilder, line, stamp, uid
 from harness_session_history import RefreshIncomplete, SessionHistory
+from harness_session_history.index.catalog import Catalog
 from harness_session_history.settings import Settings
 from indexes import answers, contents, differences
 
@@ -255,26 +257,51 @@ def refresh(history: SessionHistory, session_id: str | None = None) -> None:
         assert incomplete.details["left"] == incomplete.details["unsettled"] == 0
 
 
-def check_law(seed: int, events: int) -> None:
+@contextmanager
+def in_small_pieces(small: bool) -> Iterator[None]:
+    """With `small`, every file is a large one, written as it is read."""
+    with pytest.MonkeyPatch.context() as patched:
+        if small:
+            patched.setattr("harness_session_history.refresh.BATCH_ENTRIES", 2)
+            patched.setattr("harness_session_history.archive.transcript._CHUNK_NODES", 2)
+            patched.setattr("harness_session_history.archive.transcript._BLOCK", 300)
+        yield
+
+
+def check_catalog(history: SessionHistory) -> None:
+    """What a history has kept in memory all along is what the index says."""
+    desk = history._readers.desk
+    anew = Catalog(desk.catalog.below)
+    anew.update(desk.connection())
+    left_out = ("selections", "_ordered")
+    kept, wanted = (
+        {name: value for name, value in vars(c).items() if name not in left_out} for c in (desk.catalog, anew)
+    )
+    assert kept == wanted
+
+
+def check_law(seed: int, events: int, small: bool = False) -> None:
     chance = random.Random(seed)
     folder = Path(tempfile.mkdtemp(prefix="law-"))
     archive = Archive(folder, chance)
     incremental, anew = history_of(archive, "incremental"), history_of(archive, "anew")
     try:
-        for _ in range(events):
-            archive.happen()
-            if chance.random() < 0.3:
-                refresh(incremental, chance.choice([None, None, uid("s1")]))
-            if chance.random() < 0.1:
-                refresh(incremental)  # (of what changes before a folder goes, nobody can know where it went)
-                archive.relocate()
-                refresh(incremental)
-        refresh(incremental)
+        with in_small_pieces(small):
+            for _ in range(events):
+                archive.happen()
+                if chance.random() < 0.3:
+                    refresh(incremental, chance.choice([None, None, uid("s1")]))
+                    answers(incremental)
+                if chance.random() < 0.1:
+                    refresh(incremental)  # (of what changes before a folder goes, nobody can know where it went)
+                    archive.relocate()
+                    refresh(incremental)
+            refresh(incremental)
         refresh(anew)
-        indexes = folder / "incremental" / "history.sqlite3", folder / "anew" / "history.sqlite3"
-        found, wanted = map(contents, indexes)
+        found, wanted = (contents(folder / name / "history.sqlite3") for name in ("incremental", "anew"))
         assert not differences(found, wanted)
         assert not differences(answers(incremental, *WORDS), answers(anew, *WORDS))
+        check_catalog(incremental)
     finally:
         incremental.close_now()
         anew.close_now()
@@ -282,13 +309,13 @@ def check_law(seed: int, events: int) -> None:
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.integers(0, 2**32), st.integers(3, 25))
-def test_an_index_that_followed_its_files_is_the_index_built_from_nothing(seed: int, events: int) -> None:
-    check_law(seed, events)
+@given(st.integers(0, 2**32), st.integers(3, 25), st.booleans())
+def test_an_index_that_followed_its_files_is_the_index_built_from_nothing(seed: int, events: int, small: bool) -> None:
+    check_law(seed, events, small)
 
 
 @pytest.mark.slow
 @settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.integers(0, 2**32), st.integers(3, 60))
-def test_the_same_for_thousands_of_histories(seed: int, events: int) -> None:
-    check_law(seed, events)
+@given(st.integers(0, 2**32), st.integers(3, 60), st.booleans())
+def test_the_same_for_thousands_of_histories(seed: int, events: int, small: bool) -> None:
+    check_law(seed, events, small)

@@ -8,12 +8,13 @@ from typing import Any
 import apsw
 
 from .archive.branch import Tree
-from .archive.entries import entry_hash
+from .archive.entries import entry_hash, find_id
 from .archive.hydration import Hydrated
 from .errors import CitationUnavailable, EntryNotVisible
 from .evidence import Evidence, Located
 from .index.records import SessionRow, row_id, session_range
-from .index.writer import find_id, tree_columns
+from .index.soundness import Unsound
+from .index.writer import tree_columns
 from .request import ROLES, OpenRequest
 from .response import iso
 from .sessions import TEXT_ROLES
@@ -162,10 +163,11 @@ def _find_in_order(
 ) -> tuple[int, Neighbourhood]:
     """Where the branch has the order of the file (nearly always), neighbours are neighbouring rows, without a tree."""
     wanted = entry_hash(request.entry_id).to_bytes(8, "little", signed=True)
-    node, before, after, role = None, 0, 0, 0
+    node, before, after, role, nodes = None, 0, 0, 0, 0
     for first, ids, kinds in connection.execute(
         "SELECT first_node, ids, kinds FROM trees WHERE session=? ORDER BY first_node", (session.key,)
     ):
+        nodes += len(kinds)
         at = find_id(ids, wanted)
         if at is not None:
             if kinds[at] not in TEXT_ROLES:
@@ -176,6 +178,8 @@ def _find_in_order(
         else:
             count = sum(kinds.count(kind) for kind in TEXT_ROLES)
             before, after = (before + count, after) if node is None else (before, after + count)
+    if nodes != session.nodes:
+        raise Unsound("a part of a tree is missing")
     if node is None:
         raise _not_visible(request)
     target = row_id(session.key, node, role)

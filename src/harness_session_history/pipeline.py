@@ -18,7 +18,7 @@ from .maintenance import child_environment
 from .reading import End, Failed, Frame, Task, read
 
 #: Frames that wait for the writer; a frame is at most a few megabytes.
-WAITING = 4
+WAITING = 2
 _LENGTH = struct.Struct("<I")
 _PIPE_BYTES = 1 << 20
 

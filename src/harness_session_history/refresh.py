@@ -35,9 +35,9 @@ log = logging.getLogger("harness_session_history")
 Progress = Callable[[int, int, int, int], None]
 
 #: What is collected before it is written in one transaction, and how much one session may take of memory.
-BATCH_CHARACTERS = 8_000_000
-BATCH_ENTRIES = 40_000
-BATCH_SECONDS = 1.0
+BATCH_CHARACTERS = 2_000_000
+BATCH_ENTRIES = 10_000
+BATCH_SECONDS = 0.5
 #: From so many bytes on, a refresh is done in a process of its own (where there is a caller's loop to keep free).
 ELSEWHERE_BYTES = 4 << 20
 #: From so many bytes on, files are read in processes of their own.

@@ -11,6 +11,7 @@ import msgspec
 from .archive.branch import Columns, Tree
 from .archive.entries import Facts
 from .index.records import EntryColumns, SourceRow, TreePart, row_id
+from .index.soundness import Unsound
 from .index.writer import Writer
 
 #: Kind bytes of entries that have text, and the role each stands for.
@@ -179,6 +180,8 @@ class Extension(SessionStore):
     def __init__(self, sessions: SessionWriter, key: int) -> None:
         super().__init__(sessions, key)
         self.before = self.writer.session_state(key)
+        if self.writer.tree_ends_at(key) != self.before[0]:
+            raise Unsound("a part of a tree is missing")
 
     def finish(self, row: SourceRow, facts: Facts) -> bool:
         nodes, leaf, messages, ordered = self.before
@@ -186,7 +189,7 @@ class Extension(SessionStore):
             added = sum(kinds.count(kind) for _, kinds, _, _ in self.parts for kind in TEXT_ROLES)
             self._put(row, facts, facts.nodes - 1 if facts.nodes else None, messages + added, ordered)
         else:
-            self.parts = self.writer.tree_columns(self.key)
+            self.parts = self.writer.tree_columns(self.key, facts.nodes)
             self._write_rows(row, facts, Tree(self.parts))
         if not self.sessions.counts(row, facts):
             # Its first message may be older than its header, which until then was its latest activity.

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .archive.branch import Tree
-from .archive.entries import MAX_ID_CHARS, entry_hash
+from .archive.entries import MAX_ID_CHARS, entry_hash, find_id
 from .archive.files import Unreadable
 from .archive.inspection import Inspection, inspect
 from .casework import Case, for_shell, shown
 from .evidence import Evidence
 from .index.records import SessionRow, row_id
-from .index.writer import find_id, tree_columns
+from .index.writer import tree_columns
 from .sessions import TEXT_ROLES
 
 #: Other sessions that hold an entry of the id and are named.

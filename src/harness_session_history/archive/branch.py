@@ -15,7 +15,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from .entries import Mark
+from .entries import Mark, find_id
 
 Columns: TypeAlias = tuple[bytes, bytes, Mapping[int, int | None], Sequence[Mark]]
 """(ids, kinds, links, marks) of a chunk, as in ``entries.Chunk``; node numbers count from the transcript's start."""
@@ -28,6 +28,10 @@ class Boundary(NamedTuple):
 
     kind: Literal["compaction", "reset"]
     node: int
+
+
+#: So many ids are looked for one by one before all of them are put into a dictionary.
+LOOKED_UP = 64
 
 
 class Tree:
@@ -49,6 +53,7 @@ class Tree:
         self.ids = b"".join(ids)
         self.kinds = b"".join(kinds)
         self._unique = unique
+        self._looked_up = 0
 
     def __len__(self) -> int:
         return len(self.kinds)
@@ -59,6 +64,10 @@ class Tree:
 
     def find(self, entry_hash: int) -> int | None:
         """The node of an id; the last one where several carry it."""
+        if self._looked_up < LOOKED_UP and "_nodes" not in self.__dict__:
+            # A dictionary of all ids costs far more than a few looks into the packed ones.
+            self._looked_up += 1
+            return find_id(self.ids, entry_hash.to_bytes(8, "little", signed=True))
         return self._nodes.get(entry_hash)
 
     def hash_of(self, node: int) -> int:
@@ -77,9 +86,11 @@ class Tree:
     def _parents(self) -> dict[int, int]:
         """Parent of each node that begins a run; ``_ROOT`` also where the parent is missing."""
         parents = {0: _ROOT}
+        # Only the few ids that are somebody's parent elsewhere: a dictionary of all would cost far more memory.
+        wanted = {target for target in self._links.values() if target is not None}
+        places = {value: node for node, value in enumerate(_numbers(self.ids)) if value in wanted} if wanted else {}
         for node, target in self._links.items():
-            found = None if target is None else self.find(target)
-            parents[node] = _ROOT if found is None else found
+            parents[node] = _ROOT if target is None else places.get(target, _ROOT)
         for node in self.superseded:
             if node + 1 < len(self) and node + 1 not in self._links:
                 parents[node + 1] = self._nodes[self.hash_of(node)]

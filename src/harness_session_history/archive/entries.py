@@ -130,6 +130,14 @@ def id_column(entry_ids: Sequence[str]) -> bytes:
     return b"".join([_id_bytes(entry_id) for entry_id in entry_ids])
 
 
+def find_id(packed: bytes, id_: bytes) -> int | None:
+    """Place of the last occurrence of an 8-byte id among packed ids."""
+    at = packed.rfind(id_)
+    while at >= 0 and at % 8:
+        at = packed.rfind(id_, 0, at + 7)
+    return at // 8 if at >= 0 else None
+
+
 def linear_id(n: int, record: bytes | memoryview) -> str:
     """The id of entry ``n`` (counting parsed lines, the header is 0) of a version 1 transcript, by its line."""
     return f"v1-{n}-{sha256(record).hexdigest()[:8]}"

@@ -63,21 +63,17 @@ class Catalog:
             moved = self.key_by_id.get(session.session_id)
             # (The old key may have been given to another session in the same commit.)
             if moved is not None and moved != session.key and self._holds(moved, session.session_id):
-                del self.sessions[moved]
-                self._tombstoned.discard(moved)
-                self.outside.discard(moved)
-            old = self.sessions.get(session.key)
-            if old is not None and old.path is not None and self.key_by_path.get(old.path) == session.key:
-                del self.key_by_path[old.path]
+                self._drop(moved)
+            if session.key in self.sessions:
+                self._drop(session.key)
             self.sessions[session.key] = session
-            (self._tombstoned.add if session.deleted else self._tombstoned.discard)(session.key)
+            if session.deleted:
+                self._tombstoned.add(session.key)
             self.key_by_id[session.session_id] = session.key
             if session.path is None:
                 continue
             if self.below and not session.path.startswith(self.below):
                 self.outside.add(session.key)
-            else:
-                self.outside.discard(session.key)
             if session.source is not None:
                 self.key_by_path[session.path] = session.key
         self._ordered = []
@@ -86,6 +82,13 @@ class Catalog:
         self.snapshot_at = values["snapshot_at"]
         self.purge = bool(values["purge"])
         return True
+
+    def _drop(self, key: int) -> None:
+        path = self.sessions.pop(key).path
+        if path is not None and self.key_by_path.get(path) == key:
+            del self.key_by_path[path]
+        self._tombstoned.discard(key)
+        self.outside.discard(key)
 
     def _holds(self, key: int, session_id: str) -> bool:
         return key in self.sessions and self.sessions[key].session_id == session_id

@@ -300,7 +300,7 @@ class IndexFile:
 def _configure(connection: apsw.Connection) -> None:
     connection.pragma("synchronous", "normal")
     connection.pragma("temp_store", "memory")
-    connection.pragma("cache_size", -65536)
+    connection.pragma("cache_size", -16_384)
     connection.pragma("journal_size_limit", 1 << 20)
     # Freed pages are zeroed: what a deleted session said must not linger in them.
     connection.pragma("secure_delete", True)

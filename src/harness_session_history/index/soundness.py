@@ -18,7 +18,6 @@ _QUICK = {
     "pages": "SELECT count(*) FROM search_idx",
     "sessions": "SELECT count(*) FROM sessions",
     "hidden": "SELECT count(*) FROM hidden",
-    "trees": "SELECT count(*) FROM trees",
 }
 #: What takes milliseconds per million rows. A writer keeps these numbers up to date without counting.
 _THOROUGH = {

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 import apsw
 import msgspec
 
+from ..archive.entries import find_id
 from .records import EntryColumns, SourceRow, TreePart, integers, row_id, session_range
 from .schema import FIRST_KEY, GONE, SESSION, SESSION_SHIFT
-from .soundness import quick_counts
+from .soundness import Unsound, quick_counts
 
 if TYPE_CHECKING:
     from ..archive.branch import Columns
 
 #: Text that is held back until it is written in one go.
-TEXT_CHARACTERS = 8_000_000
+TEXT_CHARACTERS = 2_000_000
 #: A tree's last row is extended up to this many nodes, then a new row begins.
 TREE_ROW_NODES = 4096
 
@@ -201,9 +202,16 @@ class Writer:
         assert row is not None
         return int(row[0]), row[1], int(row[2]), bool(row[3])
 
-    def tree_columns(self, session: int) -> list[Columns]:
+    def tree_ends_at(self, session: int) -> int:
+        """How many nodes a session's tree has, by its last row."""
+        row = self.connection.execute(
+            "SELECT first_node + nodes FROM trees WHERE session=? ORDER BY first_node DESC LIMIT 1", (session,)
+        ).fetchone()
+        return int(row[0]) if row else 0
+
+    def tree_columns(self, session: int, nodes: int) -> list[Columns]:
         """(ids, kinds, links, marks) of all of a session's nodes, in order."""
-        return tree_columns(self.connection, session)
+        return tree_columns(self.connection, session, nodes)
 
     def has_ids(self, session: int, ids: set[bytes], *, below: int) -> bool:
         """Whether any of these ids stands in the session's tree before node `below`."""
@@ -334,18 +342,19 @@ class Writer:
         self.connection.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (name, value))
 
 
-def tree_columns(connection: apsw.Connection, session: int) -> list[Columns]:
-    """(ids, kinds, links, marks) of all of a session's nodes, in order."""
+def tree_columns(connection: apsw.Connection, session: int, nodes: int | None = None) -> list[Columns]:
+    """(ids, kinds, links, marks) of all of a session's nodes, in order.
+
+    There must be as many as the session has, or as `nodes` says. Raises Unsound.
+    """
+    if nodes is None:
+        row = connection.execute("SELECT nodes FROM sessions WHERE key=?", (session,)).fetchone()
+        nodes = int(row[0]) if row else 0
     rows = connection.execute("SELECT ids, kinds, links FROM trees WHERE session=? ORDER BY first_node", (session,))
-    return [(ids, kinds, *msgspec.msgpack.decode(links, strict=False)) for ids, kinds, links in rows]
-
-
-def find_id(packed: bytes, id_: bytes) -> int | None:
-    """Place of the last occurrence of an 8-byte id among packed ids."""
-    at = packed.rfind(id_)
-    while at >= 0 and at % 8:
-        at = packed.rfind(id_, 0, at + 7)
-    return at // 8 if at >= 0 else None
+    columns: list[Columns] = [(ids, kinds, *msgspec.msgpack.decode(links, strict=False)) for ids, kinds, links in rows]
+    if sum(len(kinds) for _, kinds, _, _ in columns) != nodes:
+        raise Unsound("a part of a tree is missing")
+    return columns
 
 
 def _joined(one: bytes, two: bytes) -> bytes:

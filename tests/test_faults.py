@@ -67,7 +67,6 @@ LOSSES = {
     "one entry": "DELETE FROM entries WHERE id = (SELECT max(id) FROM entries)",
     "sessions": "DELETE FROM sessions",
     "one session": "DELETE FROM sessions WHERE key = (SELECT max(key) FROM sessions)",
-    "trees": "DELETE FROM trees",
     "files": "DELETE FROM sources",
     "notes": "DELETE FROM meta",
     "a note": "DELETE FROM meta WHERE name = 'entries'",
@@ -99,6 +98,18 @@ def test_a_loss_is_noticed_before_an_entry_is_called_invisible(filled: World) ->
     assert filled.opened(session, entry, refresh=False)
     tamper(filled, "DELETE FROM trees")
     assert filled.opened(session, entry, refresh=False)
+
+
+def test_a_lost_tree_is_noticed_by_whoever_needs_it(filled: World) -> None:
+    session = filled.session("s7")
+    session.user("")
+    session.user("")
+    tamper(filled, f"DELETE FROM trees WHERE session = (SELECT key FROM sessions WHERE session_id = '{session.id}')")
+    session.lines.clear()
+    session.assistant("late word7", key="late0001")
+    append(session.path(), session.lines)
+    assert len(filled.texts("word7")) == 3
+    assert len(filled.opened(session, "late0001", refresh=False)) == 3
 
 
 def test_a_large_index_is_counted_before_an_answer_is_empty(filled: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -282,6 +282,19 @@ def test_anything_else_reads_the_session_whole(world: World, bytes_read: list[in
     assert world.found("word19", refresh=False) == ([] if how == "truncate" else [session.last])
 
 
+def test_lines_may_end_in_either_way_within_one_file(world: World) -> None:
+    session = world.session("a")
+    first = session.user("first word")
+    session.user("second word")
+    path = session.save()
+    session.lines.clear()
+    last = session.user("last word")
+    with open(path, "ab") as file:
+        file.write(session.lines[0] + b"\r\n")
+    assert sorted(world.texts("word")) == ["first word", "last word", "second word"]
+    assert world.opened(session, first, refresh=False) == world.opened(session, last, refresh=False)
+
+
 # -- one session, several files ------------------------------------------------------------------------------------------
 
 

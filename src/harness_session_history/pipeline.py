@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import struct
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
@@ -17,8 +17,10 @@ import msgspec
 from .maintenance import child_environment
 from .reading import End, Failed, Frame, Task, read
 
-#: Frames that wait for the writer; a frame is at most a few megabytes.
-WAITING = 2
+#: Bytes of frames that may wait for the writer: as much as is read while a batch is written.
+WAITING_BYTES = 8 << 20
+#: Files that the operating system is told of before they are read.
+AHEAD = 8
 _LENGTH = struct.Struct("<I")
 _PIPE_BYTES = 1 << 20
 
@@ -44,6 +46,41 @@ def read_frame(stream: IO[bytes]) -> bytes | None:
     return body if len(body) == length else None
 
 
+class _Buffer:
+    """Frames between the thread that fetches them and the writer, bounded by their bytes."""
+
+    def __init__(self) -> None:
+        self._frames: deque[bytes | None] = deque()
+        self._bytes = 0
+        self._changed = threading.Condition()
+        self._closed = False
+
+    def put(self, body: bytes | None) -> bool:
+        """Waits for room; False if nobody wants it any more."""
+        with self._changed:
+            while self._bytes > WAITING_BYTES and not self._closed:
+                self._changed.wait()
+            self._frames.append(body)
+            self._bytes += len(body or b"")
+            self._changed.notify_all()
+            return not self._closed
+
+    def get(self, seconds: float) -> bytes | None:
+        """The next frame, None at the end. Raises TimeoutError if none comes in time."""
+        with self._changed:
+            if not self._frames and not self._changed.wait_for(lambda: self._frames, seconds):
+                raise TimeoutError
+            body = self._frames.popleft()
+            self._bytes -= len(body or b"")
+            self._changed.notify_all()
+            return body
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
 class ReaderProcess:
     """One child that reads tasks in order; `frames` gives those of the next task."""
 
@@ -55,8 +92,7 @@ class ReaderProcess:
             stderr=subprocess.DEVNULL,
             env=child_environment(),
         )
-        self._frames: queue.Queue[bytes | None] = queue.Queue(WAITING)
-        self._closed = threading.Event()
+        self._frames = _Buffer()
         self._decoder = msgspec.msgpack.Decoder(Frame)
         for target, arguments in ((self._feed, (tasks,)), (self._pump, ())):
             threading.Thread(target=target, args=arguments, daemon=True).start()
@@ -65,8 +101,8 @@ class ReaderProcess:
         """The frames of the next task. Raises ReaderLost, and whatever `check` raises while it waits."""
         while True:
             try:
-                body = self._frames.get(timeout=0.05)
-            except queue.Empty:
+                body = self._frames.get(0.05)
+            except TimeoutError:
                 check()
                 continue
             if body is None:
@@ -78,7 +114,7 @@ class ReaderProcess:
 
     def close(self) -> None:
         """Ends the child and the threads."""
-        self._closed.set()
+        self._frames.close()
         self._child.kill()
         self._child.wait()
         for stream in (self._child.stdin, self._child.stdout):
@@ -97,16 +133,12 @@ class ReaderProcess:
     def _pump(self) -> None:
         stream = self._child.stdout
         assert stream is not None
-        while not self._closed.is_set():
+        while True:
             try:
                 body = read_frame(stream)
             except (OSError, ValueError):
                 body = None
-            while not self._closed.is_set():
-                with contextlib.suppress(queue.Full):
-                    self._frames.put(body, timeout=0.2)
-                    break
-            if body is None:
+            if not self._frames.put(body) or body is None:
                 return
 
 
@@ -143,12 +175,35 @@ def main() -> None:
 
         with contextlib.suppress(OSError):
             fcntl.fcntl(frames, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    decoder = msgspec.msgpack.Decoder(Task)
     with contextlib.suppress(BrokenPipeError):
-        while (body := read_frame(tasks)) is not None:
-            for frame in read(decoder.decode(body)):
+        for task in _announced(tasks):
+            for frame in read(task):
                 write_frame(frames, frame)
                 frames.flush()
+
+
+def _announced(stream: IO[bytes]) -> Iterator[Task]:
+    """The tasks; the operating system is told of the files of the next few, so that it fetches them meanwhile."""
+    decoder = msgspec.msgpack.Decoder(Task)
+    ahead: deque[Task] = deque()
+    while (body := read_frame(stream)) is not None:
+        task = decoder.decode(body)
+        _announce(task.path)
+        ahead.append(task)
+        if len(ahead) > AHEAD:
+            yield ahead.popleft()
+    yield from ahead
+
+
+def _announce(path: bytes) -> None:
+    if not hasattr(os, "posix_fadvise"):
+        return
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
+        finally:
+            os.close(descriptor)
 
 
 if __name__ == "__main__":

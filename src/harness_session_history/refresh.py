@@ -38,6 +38,8 @@ Progress = Callable[[int, int, int, int], None]
 BATCH_CHARACTERS = 2_000_000
 BATCH_ENTRIES = 10_000
 BATCH_SECONDS = 0.5
+#: How far beyond its time a run may write what it has read.
+SAVE_SECONDS = 0.3
 #: From so many bytes on, a refresh is done in a process of its own (where there is a caller's loop to keep free).
 ELSEWHERE_BYTES = 4 << 20
 #: From so many bytes on, files are read in processes of their own.
@@ -200,8 +202,8 @@ class Refresh:
             self.writer.rollback()
             self.connection.set_progress_handler(None)
             if not self.budget.cancelled():
-                self._flush()  # what was read is not lost, so every run gets on, however short it is
-            self.outcome.left = len(self._queue) + len(self._moved)
+                self._save_batch()
+            self.outcome.left = len(self._queue) + len(self._batch) + len(self._moved)
         except (apsw.BusyError, apsw.LockedError):
             self.outcome.waited = True
             self.outcome.left = len(self._queue) + len(self._batch) + len(self._moved)
@@ -209,6 +211,17 @@ class Refresh:
             self.outcome.unavailable = max(0, self.outcome.unavailable - self.sessions.found)
             self.connection.set_progress_handler(None)
             self.connection.set_busy_timeout(BUSY_MS)
+            self.writer.rollback()
+
+    def _save_batch(self) -> None:
+        """Writes what was read when the time was over, if that is quickly done or nothing else came of this run: so
+        every run gets on, however short it is."""
+        until = time.monotonic() + SAVE_SECONDS
+        if self.outcome.done:
+            self.connection.set_progress_handler(lambda: time.monotonic() > until, 2000)
+        try:
+            self._flush()
+        except apsw.InterruptError:
             self.writer.rollback()
 
     def _look(self, session_id: str | None) -> Difference:

@@ -175,6 +175,8 @@ class TranscriptReader:
                 stop = find(b"\n", stop + 1, end)
             starts = [begin, *[stop + 1 for stop in stops[:-1]]]
             if buffer.startswith(b"}\r\n", end - 3):
+                if buffer.count(b"}\r\n", begin, end) != len(stops):
+                    return False
                 stops = [stop - 1 for stop in stops]
             # The decoder takes two records on one line and one record on two lines. Neither can happen where every
             # line begins and ends with a brace and there are as many records as lines.

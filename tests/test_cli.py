@@ -51,7 +51,10 @@ class FakeHistory:
     async def __aexit__(self, *what: object) -> None:
         return None
 
-    async def __call__(self, **arguments: Any) -> Any:
+    def close_now(self) -> None:
+        return None
+
+    def ask(self, **arguments: Any) -> Any:
         self.asked.append(arguments)
         if self.error:
             raise self.error
@@ -341,9 +344,8 @@ module = types.ModuleType("harness_session_history.history")
 class SessionHistory:
     maintainer = types.SimpleNamespace()
     def __init__(self, **settings): pass
-    async def __aenter__(self): return self
-    async def __aexit__(self, *what): pass
-    async def __call__(self, **arguments): return {"text": ANSWER}
+    def close_now(self): pass
+    def ask(self, **arguments): return {"text": ANSWER}
 module.SessionHistory = SessionHistory
 sys.modules[module.__name__] = module
 from harness_session_history.cli import main

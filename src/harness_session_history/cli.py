@@ -61,16 +61,24 @@ def _run(words: list[str]) -> int:
     arguments = arguments_of(options)
     if arguments is not None:
         build_request(**arguments)  # refused before any file is looked at, the settings included
+        return _ask(options, arguments)
     import asyncio
 
-    return asyncio.run(_perform(options, arguments))
+    return asyncio.run(_perform(options))
 
 
-async def _perform(options: argparse.Namespace, arguments: dict[str, Any] | None) -> int:
+def _ask(options: argparse.Namespace, arguments: dict[str, Any]) -> int:
+    history = _open_history(options)
+    try:
+        _show_answer(history.ask(**arguments), options.json)
+    finally:
+        history.close_now()
+    return 0
+
+
+async def _perform(options: argparse.Namespace) -> int:
     async with _open_history(options) as history:
-        if arguments is not None:
-            _show_answer(await history(**arguments), options.json)
-        elif options.command == "refresh":
+        if options.command == "refresh":
             with _progress() as progress:
                 freshness = await history.refresh(session_id=options.session_id, progress=progress)
             _require_complete(freshness)

@@ -131,8 +131,12 @@ class SessionHistory:
         answer: HistoryResult = await self._awaited(self._answer_steps(request))
         return answer
 
+    def ask(self, **arguments: object) -> HistoryResult:
+        """The same call for a program without an event loop: the answer is worked out in this thread."""
+        return self.answer(build_request(**arguments))
+
     def answer(self, request: AnyRequest) -> HistoryResult:
-        """The answer to a checked request, worked out in this thread: for callers without an event loop."""
+        """The answer to a checked request, worked out in this thread."""
         answer: HistoryResult = self._run(self._answer_steps(request))
         return answer
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .archive.discovery import walk
+from .archive.revisit import Listing, remember, revisit
 from .archive.sources import Walk
 from .desk import Desk
 from .index.freshness import Difference, compare
@@ -25,18 +26,28 @@ class Lookout:
     def __init__(self, roots: tuple[Root, ...]) -> None:
         self.roots = roots
         self._seen: _Seen | None = None
+        self._listing: Listing | None = None
 
     def walk(self, cancelled: Callable[[], bool]) -> Walk:
-        """A look at everything. Raises WalkCancelled."""
-        return walk(self.roots, cancelled=cancelled)
+        """A look at everything: at the known files where no folder has changed, else a walk. Raises WalkCancelled."""
+        again = revisit(self._listing, cancelled) if self._listing is not None else None
+        if again is None:
+            began = time.time_ns()
+            again = walk(self.roots, cancelled=cancelled)
+            self._listing = remember(again, began)
+        return again
 
     def forget(self) -> None:
         """What was seen says nothing of the snapshot that there is now."""
         self._seen = None
 
-    def keep(self, desk: Desk, seen: Walk) -> None:
-        """A refresh that had nothing to do saw this just now: the answer of the same call need not look again."""
+    def keep(self, desk: Desk, seen: Walk, difference: Difference | None) -> None:
+        """A refresh that had nothing to do saw this just now: the answer of the same call need not look again.
+
+        `difference` is that of all files, if it was worked out.
+        """
         self._seen = _Seen(desk.catalog.revision, desk.identity, seen, once=True)
+        self._seen.difference = difference
 
     def freshness(
         self, desk: Desk, session_id: str | None, cancelled: Callable[[], bool]

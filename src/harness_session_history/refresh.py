@@ -139,6 +139,7 @@ class Refresh:
         self.outcome = Outcome()
         self.wrote = False
         self.seen: Walk | None = None
+        self.difference: Difference | None = None  # of all files, if that was looked at
         self._queue: deque[Item] = deque()
         self._batch: list[Item] = []
         self._batch_characters = self._batch_entries = 0
@@ -233,7 +234,8 @@ class Refresh:
             # The file of a session that is not known, or not where it was, may be any that is not read yet.
             if own.counts()["selected"] and not own.gone and not own.lost:
                 return own
-        return compare(self.seen, self.catalog)
+        self.difference = compare(self.seen, self.catalog)
+        return self.difference
 
     def _raise_if_cancelled(self) -> None:
         if self.budget.cancelled():

@@ -70,7 +70,7 @@ class Updater:
                 if run.wrote or run.seen is None:
                     self.lookout.forget()
                 elif look is None:
-                    self.lookout.keep(desk, run.seen)
+                    self.lookout.keep(desk, run.seen, run.difference)
                 return run.outcome
         raise damaged_again()
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import apsw
 
 from .records import SessionRow, SourceRow
 from .soundness import Unsound
+
+if TYPE_CHECKING:
+    from ..archive.sources import SourceFile
+    from .freshness import Difference
 
 _SOURCES = (
     "SELECT id, path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent_path, tombstoned, stamp, session_id, "
@@ -37,6 +43,8 @@ class Catalog:
         self._ordered: list[int] = []
         #: Which sessions a caller's filters selected, by the filters; emptied whenever the catalog changes.
         self.selections: dict[tuple[object, ...], frozenset[int]] = {}
+        #: The files that were compared with this catalog last, and how they differ; emptied likewise.
+        self.compared: tuple[dict[bytes, SourceFile], Difference] | None = None
         self._tombstoned: set[int] = set()
 
     def update(self, connection: apsw.Connection) -> bool:
@@ -78,6 +86,7 @@ class Catalog:
                 self.key_by_path[session.path] = session.key
         self._ordered = []
         self.selections.clear()
+        self.compared = None
         self.revision = revision
         self.snapshot_at = values["snapshot_at"]
         self.purge = bool(values["purge"])

@@ -61,8 +61,17 @@ class Difference:
 def compare(walk: Walk, catalog: Catalog, session_id: str | None = None) -> Difference:
     """The difference between a walk and the snapshot, for all files or for those of one session.
 
-    The walk must have begun after the catalog was read: what was seen before must not vouch for a later snapshot.
+    The walk must have begun after the catalog was read: what was seen before must not vouch for a later snapshot. What
+    comes back is not to be changed: for all files it is kept until the files or the snapshot change.
     """
+    if session_id is not None:
+        return _compared(walk, catalog, session_id)
+    if catalog.compared is None or catalog.compared[0] is not walk.files:
+        catalog.compared = walk.files, _compared(walk, catalog, None)
+    return catalog.compared[1]
+
+
+def _compared(walk: Walk, catalog: Catalog, session_id: str | None) -> Difference:
     difference = Difference()
     sources = catalog.sources
     oldest = newest = None

@@ -180,10 +180,8 @@ class Finder:
         return None
 
 
-def render(
-    hit: Hit, views: Views, matcher: Matcher, snippet_chars: int
-) -> tuple[dict[str, Any], list[tuple[int, int]]]:
-    """A hit as it stands in an answer, and where its snippet's matched words are."""
+def render(hit: Hit, views: Views, matcher: Matcher, snippet_chars: int) -> dict[str, Any]:
+    """A hit as it stands in an answer."""
     snippet, cut = matcher.snippet(hit.entry.text, snippet_chars)
     session_id, entry_id = hit.session.session_id, hit.entry.entry_id
     shown: dict[str, Any] = {
@@ -198,7 +196,12 @@ def render(
     }
     if hit.also_in:
         shown["alsoIn"] = hit.also_in
-    return shown, [(start, end) for start, end, _ in matcher.spans(snippet)]
+    return shown
+
+
+def marker(matcher: Matcher) -> Callable[[str], list[tuple[int, int]]]:
+    """What tells where the matched words are in a snippet."""
+    return lambda snippet: [(start, end) for start, end, _ in matcher.spans(snippet)]
 
 
 def ordered_rows(searcher: Searcher, query: Query, sort: str) -> tuple[Iterator[int], Beyond | None]:
@@ -246,8 +249,8 @@ def search(
     request: SearchRequest,
     query: Query,
     check: Callable[[], None],
-) -> tuple[dict[str, Any], list[list[tuple[int, int]]]]:
-    """The part of a search answer that comes from the snapshot, and the marks of its snippets."""
+) -> tuple[dict[str, Any], Callable[[str], list[tuple[int, int]]]]:
+    """The part of a search answer that comes from the snapshot, and what marks the matched words in its snippets."""
     matcher = Matcher(query)
     finder = Finder(connection, views, searcher.scope, matcher, check)
     rows, beyond = ordered_rows(searcher, query, request.sort)
@@ -259,11 +262,7 @@ def search(
         beyond=beyond,
         seconds=VERIFY_SECONDS if request.sort == "relevance" else math.inf,
     )
-    results, marks = [], []
-    for hit in hits:
-        shown, spans = render(hit, views, matcher, request.snippet_chars)
-        results.append(shown)
-        marks.append(spans)
+    results = [render(hit, views, matcher, request.snippet_chars) for hit in hits]
     answer: dict[str, Any] = {
         "query": request.query,
         "results": results,
@@ -276,4 +275,4 @@ def search(
         from .hinting import hints
 
         answer["hints"] = hints(connection, searcher, views, request, query, check, sure=not finder.gave_up)
-    return answer, marks
+    return answer, marker(matcher)

@@ -165,7 +165,7 @@ class _Helper:
         shown = []
         for _, _, hit in sorted(scored, key=lambda one: one[:2], reverse=True)[:SHOWN]:
             held = matcher.held(hit.entry.text)
-            rendered, _ = render(hit, self.views, wide, self.request.snippet_chars)
+            rendered = render(hit, self.views, wide, self.request.snippet_chars)
             missing = [term.text for at, term in enumerate(query.terms) if at not in held]
             shown.append({**rendered, "missingTerms": missing})
         return shown

@@ -410,14 +410,14 @@ class SessionHistory:
         if difference.pending or desk.catalog.purge or self._index.log_bytes() > LONG_LOG_BYTES:
             self.maintainer.found_work()
         views = Views(desk.catalog, self._registry.entries(), self.settings.current_session)
-        marks: list[list[tuple[int, int]]] = []
+        marker: Callable[[str], list[tuple[int, int]]] | None = None
         if isinstance(request, SearchRequest):
             from .finding import search
             from .index.query import parse
             from .index.search import Searcher
 
             searcher = Searcher(connection, desk.weigher, views.scope(request), desk.catalog)
-            body, marks = search(connection, searcher, views, request, parse(request.query), partial(_check, cancelled))
+            body, marker = search(connection, searcher, views, request, parse(request.query), partial(_check, cancelled))
         elif isinstance(request, OpenRequest):
             from .opening import open_entry
 
@@ -437,7 +437,7 @@ class SessionHistory:
                 "freshness": freshness,
                 "currentSession": views.current_said(request),
             },
-            marks=marks,
+            marker=marker,
         )
 
     def _freshness_now(

@@ -7,6 +7,7 @@ code points.
 
 # No `from __future__ import annotations` here: NotRequired must be seen when the classes are made.
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
@@ -173,11 +174,22 @@ class HistoryResult(dict[str, Any]):
     use it; it is no part of the data and of no JSON.
     """
 
-    marks: list[Spans]
-
-    def __init__(self, *values: Any, marks: list[Spans] | None = None) -> None:
+    def __init__(
+        self, *values: Any, marks: list[Spans] | None = None, marker: Callable[[str], Spans] | None = None
+    ) -> None:
         super().__init__(*values)
-        self.marks = marks or []
+        self._marks, self._marker = marks, marker
+
+    @property
+    def marks(self) -> list[Spans]:
+        """Worked out by `marker` from the snippets when a display first asks."""
+        if self._marks is None:
+            self._marks = [self._marker(hit["snippet"]) for hit in self["results"]] if self._marker else []
+        return self._marks
+
+    @marks.setter
+    def marks(self, marks: list[Spans]) -> None:
+        self._marks = marks
 
     def to_records(self) -> list[dict[str, Any]]:
         """One flat dict per session (list), hit (search) or message (open), all with the same keys: a data frame's rows."""

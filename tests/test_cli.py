@@ -18,6 +18,7 @@ import pytest
 
 from builder import ArchiveBuilder
 from harness_session_history import cli
+from harness_session_history.arguments import ARGUMENTS
 from harness_session_history.errors import (
     CitationUnavailable,
     EntryNotVisible,
@@ -26,7 +27,6 @@ from harness_session_history.errors import (
     SessionHistoryError,
     SessionNotFound,
 )
-from harness_session_history.request import ARGUMENTS
 from harness_session_history.response import HistoryResult
 
 SOURCES = {"selected": 1, "indexed": 1, "changed": 0, "missing": 0, "unavailable": 0, "duplicate": 0, "damaged": 0}

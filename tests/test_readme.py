@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from harness_session_history.arguments import ARGUMENTS
 from harness_session_history.errors import InvalidRequest
 from harness_session_history.options import arguments_of, make_parser
-from harness_session_history.request import ARGUMENTS, build_request
+from harness_session_history.request import build_request
 
 PROJECT = Path(__file__).parent.parent
 TEXT = (PROJECT / "README.md").read_text(encoding="utf-8")

@@ -10,17 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness_session_history.arguments import ARGUMENTS, OPERATIONS, Argument
 from harness_session_history.errors import InvalidRequest
-from harness_session_history.request import (
-    ARGUMENTS,
-    OPERATIONS,
-    Argument,
-    ListRequest,
-    OpenRequest,
-    SearchRequest,
-    build_request,
-    unset,
-)
+from harness_session_history.request import ListRequest, OpenRequest, SearchRequest, build_request, unset
 
 MINIMUM: dict[str, dict[str, Any]] = {
     "list": {"operation": "list"},

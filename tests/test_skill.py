@@ -12,9 +12,10 @@ from typing import get_type_hints
 import pytest
 
 from harness_session_history import errors
+from harness_session_history.arguments import ARGUMENTS, Argument
 from harness_session_history.cli import STATUS
 from harness_session_history.options import arguments_of, make_parser
-from harness_session_history.request import ARGUMENTS, Argument, build_request
+from harness_session_history.request import build_request
 from harness_session_history.response import Answer, Hints, Hit, ListAnswer, NearHit, OpenAnswer, SearchAnswer
 
 PROJECT = Path(__file__).parent.parent

@@ -20,6 +20,7 @@ from .archive.branch import Tree
 from .archive.entries import KIND_OTHER, Facts, FileIdentity, entry_hash
 from .archive.sources import Place, SourceFile, Walk
 from .archive.transcript import NotASession, TranscriptReader, Unreadable
+from .arguments import ROLES
 from .errors import EntryNotVisible, SessionNotFound
 from .evidence import Evidence
 from .finding import Finder, ordered_rows
@@ -30,7 +31,6 @@ from .index.records import SessionRow, row_id, session_range
 from .index.schema import SESSION
 from .index.search import Scope, Searcher, Weigher
 from .index.writer import tree_columns
-from .request import ROLES
 from .sessions import TEXT_ROLES
 from .views import Views
 

@@ -9,7 +9,7 @@ from .request import unset
 from .response import HistoryResult
 
 if TYPE_CHECKING:
-    from .request import Branch, Kind, Operation, Role, Sort
+    from .arguments import Branch, Kind, Operation, Role, Sort
 
 _default: list[SessionHistory] = []
 

@@ -23,6 +23,10 @@ log = logging.getLogger("harness_session_history")
 T = TypeVar("T")
 
 
+#: How often a call begins again over an index that turned out to be damaged or was replaced.
+ATTEMPTS = 4
+
+
 class Cancelled(Exception):
     """The caller has gone; nobody waits for the answer."""
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import apsw
 
 from .archive.hydration import Hydrated
+from .arguments import ROLES
 from .evidence import Evidence, Located
 from .index.match import Matcher
 from .index.query import Query
@@ -25,7 +26,7 @@ from .index.records import SessionRow, session_range
 from .index.schema import SESSION_SHIFT
 from .index.search import Scope, Searcher
 from .index.soundness import Unsound
-from .request import ROLES, SearchRequest
+from .request import SearchRequest
 from .response import iso
 from .views import Views
 

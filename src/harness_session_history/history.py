@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Generator
-from functools import partial
+from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,24 +18,24 @@ import apsw
 
 from .archive.registry import Registry
 from .archive.sources import Walk
-from .desk import Cancelled, Damaged, Desk, Job, Lane, closed, damaged_again, unavailable
+from .budget import Budget, Outcome, Progress
+from .desk import ATTEMPTS, Cancelled, Damaged, Desk, Job, Lane, closed, damaged_again, unavailable
 from .errors import IndexUnavailable, InvalidRequest, RefreshIncomplete, SessionNotFound
 from .index.freshness import compare, prefixes
 from .index.schema import IndexFile
 from .index.upkeep import LONG_LOG_BYTES
 from .lookout import Lookout
 from .maintenance import Maintainer, changes, worker_lock
-from .refresh import Budget, Outcome, Progress
 from .request import ListRequest, OpenRequest, SearchRequest, build_request, unset
 from .response import WARNING, HistoryResult
 from .settings import Settings
-from .updating import ATTEMPTS, Updater
 from .views import Views, listed
 
 if TYPE_CHECKING:
+    from .arguments import Branch, Kind, Operation, Role, Sort
     from .conversation import Conversation, Work
-    from .request import Branch, Kind, Operation, Role, Sort
     from .settings import PathArgument
+    from .updating import Updater
 
 log = logging.getLogger("harness_session_history")
 log.addHandler(logging.NullHandler())  # heard only by a program that wants to
@@ -95,7 +95,7 @@ class SessionHistory:
         below = prefixes(root.path for root in settings.roots)
         self._readers, self._writers = Lane("read", self._index, below), Lane("write", self._index, below)
         self._lookout = Lookout(settings.roots)
-        self._updater = Updater(settings, self._index, self._lookout, alone=alone)
+        self._alone = alone
         self._closed = False
 
     async def __call__(
@@ -238,6 +238,13 @@ class SessionHistory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    @cached_property
+    def _updater(self) -> Updater:
+        """What writes; loaded only by a call that finds something to write."""
+        from .updating import Updater
+
+        return Updater(self.settings, self._index, self._lookout, alone=self._alone)
 
     # -- who runs what ------------------------------------------------------------------------------------------------
 

@@ -9,16 +9,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from .index.lock import FileLock
 from .settings import Settings
+
+if TYPE_CHECKING:
+    import subprocess
 
 log = logging.getLogger("harness_session_history")
 
@@ -68,6 +71,8 @@ class Maintainer:
 
     def stop(self) -> None:
         """Ends a worker that belongs to this program; what it has committed stays."""
+        import subprocess
+
         worker, self._worker = self._worker, None
         if worker is None or self.detached:
             return
@@ -93,6 +98,8 @@ class Maintainer:
         return now < self._rest_until
 
     def _start(self, lock: int | None) -> None:
+        import subprocess
+
         self._began = time.monotonic()
         try:
             worker = subprocess.Popen(

@@ -10,12 +10,13 @@ import apsw
 from .archive.branch import Tree
 from .archive.entries import entry_hash, find_id
 from .archive.hydration import Hydrated
+from .arguments import ROLES
 from .errors import CitationUnavailable, EntryNotVisible
 from .evidence import Evidence, Located
 from .index.records import SessionRow, row_id, session_range
 from .index.soundness import Unsound
 from .index.writer import tree_columns
-from .request import ROLES, OpenRequest
+from .request import OpenRequest
 from .response import iso
 from .sessions import TEXT_ROLES
 from .views import Views

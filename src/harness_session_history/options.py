@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
+from .arguments import ARGUMENTS, Argument
 from .errors import InvalidRequest
-from .request import ARGUMENTS, Argument
 
 _POSITIONAL = {"search": ("query",), "list": (), "open": ("session_id", "entry_id")}
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from .archive.entries import entry_hash
 from .archive.hydration import Hydrated
+from .arguments import ROLES
 from .conversation import Line, Room, Snapshot
 from .cursor import Cursor, encoded, read_cursor
 from .errors import CitationUnavailable, EntryNotVisible, InvalidRequest
 from .evidence import Evidence, Located
 from .index.schema import SESSION_SHIFT
 from .opening import cut
-from .request import ROLES
 
 #: Entries read from the file at a time.
 BATCH = 16

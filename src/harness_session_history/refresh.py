@@ -21,6 +21,7 @@ import msgspec
 from .archive.discovery import WalkCancelled
 from .archive.entries import Facts, FileIdentity
 from .archive.sources import SourceFile, Walk
+from .budget import Budget, Outcome, Progress, Stopped
 from .index.catalog import Catalog
 from .index.freshness import Difference, compare
 from .index.records import SourceRow
@@ -32,7 +33,6 @@ from .sessions import SessionStore, SessionWriter
 
 log = logging.getLogger("harness_session_history")
 
-Progress = Callable[[int, int, int, int], None]
 
 #: What is collected before it is written in one transaction, and how much one session may take of memory.
 BATCH_CHARACTERS = 2_000_000
@@ -46,49 +46,6 @@ ELSEWHERE_BYTES = 4 << 20
 PARALLEL_BYTES = 32 << 20
 #: How often a file that is replaced while it is read is tried again.
 ATTEMPTS = 3
-
-
-class Stopped(Exception):
-    """The budget is used up, or the caller has gone."""
-
-
-class Lost(Exception):
-    """A process that was to do the work could not be started, or ended without a word."""
-
-
-class Budget:
-    """Work until a moment of monotonic time (None: without end) that can also be ended from outside."""
-
-    def __init__(self, deadline: float | None, cancelled: Callable[[], bool] = lambda: False) -> None:
-        self.deadline, self.cancelled = deadline, cancelled
-
-    def left(self) -> float:
-        return 3600.0 if self.deadline is None else max(0.0, self.deadline - time.monotonic())
-
-    def over(self) -> bool:
-        return self.cancelled() or (self.deadline is not None and time.monotonic() >= self.deadline)
-
-    def check(self) -> None:
-        if self.over():
-            raise Stopped
-
-
-@dataclass
-class Outcome:
-    """What a run did. It brought everything up to date only if `settled`."""
-
-    done: int = 0
-    left: int = 0  # files not reached in time
-    unsettled: int = 0  # files that kept changing
-    unavailable: int = 0
-    waited: bool = False  # another process held the lock to the end
-
-    @property
-    def settled(self) -> bool:
-        return not (self.left or self.unsettled or self.unavailable or self.waited)
-
-    def counts(self) -> dict[str, int]:
-        return {"done": self.done, "left": self.left, "unsettled": self.unsettled, "unavailable": self.unavailable}
 
 
 @dataclass

@@ -17,9 +17,9 @@ from typing import BinaryIO
 
 import msgspec
 
+from .budget import Budget, Lost, Outcome, Progress, Stopped
 from .errors import SessionHistoryError
 from .maintenance import child_environment
-from .refresh import Budget, Lost, Outcome, Progress, Stopped
 from .settings import Settings
 
 #: How long after its deadline a child may still take to say what it did.

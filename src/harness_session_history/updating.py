@@ -9,19 +9,18 @@ from functools import partial
 import apsw
 
 from .archive.sources import Walk
-from .desk import Cancelled, Damaged, Desk, damaged_again, unavailable
+from .budget import Budget, Lost, Outcome, Progress, Stopped
+from .desk import ATTEMPTS, Cancelled, Damaged, Desk, damaged_again, unavailable
 from .errors import RefreshIncomplete
 from .index.schema import DAMAGE, IndexFile
 from .index.upkeep import LOG_BYTES, tidy, truncate_log
 from .index.writer import Overtaken, Writer
 from .lookout import Lookout
-from .refresh import Budget, Lost, Outcome, Progress, Refresh, Stopped
+from .refresh import Refresh
 from .settings import Settings
 
 log = logging.getLogger("harness_session_history")
 
-#: How often a call begins again over an index that turned out to be damaged or was replaced.
-ATTEMPTS = 4
 #: How long maintenance waits for the writer's lock to clean up.
 TIDY_SECONDS = 25.0
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from .archive.names import named_id
-from .archive.paths import cwd_key
+from .archive.paths import cwd_within
 from .archive.projection import one_line
 from .archive.registry import RegistryEntry
 from .errors import SessionNotFound
@@ -68,8 +68,7 @@ class Views:
         if request.kind != "any":
             found = [key for key in found if self.kind(sessions[key]) == request.kind]
         if request.cwd is not None:
-            folder = cwd_key(request.cwd)
-            below = {cwd: _below(cwd, folder) for cwd in {sessions[key].cwd for key in found}}
+            below = {cwd: cwd_within(cwd, request.cwd) for cwd in {sessions[key].cwd for key in found}}
             found = [key for key in found if below[sessions[key].cwd]]
         return frozenset(found)
 
@@ -223,10 +222,3 @@ def _overlaps(session: SessionRow, since: int | None, until: int | None) -> bool
     if since is not None and session.last_time is not None and session.last_time < since:
         return False
     return not (until is not None and session.first_time is not None and session.first_time >= until)
-
-
-def _below(cwd: str | None, folder: str) -> bool:
-    if cwd is None:
-        return False
-    inner = cwd_key(cwd)
-    return inner == folder or (inner.startswith(folder + "/") and folder != ".")

@@ -58,16 +58,6 @@ class Registry:
         return self._entries
 
 
-def read_registry(path: str) -> dict[str, RegistryEntry]:
-    """The entries of the registry at `path` by session id; empty, and logged, if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return _merge(file)
-    except OSError as problem:
-        logger.warning("the registry cannot be read: %s", problem)
-        return {}
-
-
 def _merge(lines: Iterable[bytes]) -> dict[str, RegistryEntry]:
     merged: dict[str, RegistryEntry] = {}
     for number, line in enumerate(lines, 1):

@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from .query import Term, any_of
+from .query import Term
 from .records import session_range
 from .schema import SESSION_SHIFT
 from .search import Searcher

@@ -74,11 +74,6 @@ class Query(NamedTuple):
         return any(term.literal for term in self.terms)
 
 
-def any_of(terms: Iterable[Term]) -> str:
-    """The FTS5 expression that requires one of ``terms`` (at least one must be given)."""
-    return _either([term.expression for term in terms])
-
-
 def parse(query: str) -> Query:
     """The query as typed by a caller; raises :class:`InvalidRequest` that says what to write instead."""
     _check(query)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..arguments import ARGUMENTS, Argument
 from ..errors import InvalidRequest
-from ..request import ARGUMENTS, Argument
 from .tools import Tool, ToolResult, the_history
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from harness_session_history.archive.registry import read_registry
+from harness_session_history.archive.registry import Registry
 from harness_session_history.options import arguments_of, make_parser
 from harness_session_history.request import build_request
 from harness_session_history.response import SCHEMA_VERSION
@@ -113,7 +113,7 @@ def test_the_registry_example_is_understood(tmp_path: Path) -> None:
     (block,) = [block for page, block in blocks("json") if page.name == "hosting.md"]
     path = tmp_path / "registry.jsonl"
     path.write_text(block, encoding="utf-8")
-    one, two = read_registry(str(path)).values()
+    one, two = Registry(str(path)).entries().values()
     assert (one.kind, one.name) == ("child", "Release review") and two.deleted_at
     assert set(json.loads(block.splitlines()[0])) <= {"sessionId", "kind", "parentSessionId", "name", "deletedAt", "file"}
 

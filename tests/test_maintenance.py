@@ -36,7 +36,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
             super().__init__(*arguments, **options)
             workers.append(self)
 
-    monkeypatch.setattr(maintenance.subprocess, "Popen", Noted)
+    monkeypatch.setattr(subprocess, "Popen", Noted)
     yield workers
     for worker in workers:
         try:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness_session_history.errors import InvalidRequest
 from harness_session_history.index.match import Matcher
-from harness_session_history.index.query import any_of, parse
+from harness_session_history.index.query import parse
 from harness_session_history.index.tokens import read
 from search_table import found, rows, table, texts, words
 
@@ -105,11 +105,6 @@ def test_a_star_in_a_phrase_is_only_a_sign() -> None:
     assert found('"a * b"', "a b") == ["a b"]
 
 
-def test_any_of_finds_what_holds_one_term() -> None:
-    terms = parse("foo maxRetryCount").terms
-    assert rows(table("foo", "maxRetryCount", "bar"), any_of(terms)) == [1, 2]
-
-
 @pytest.mark.parametrize("word", ENGLISH)
 def test_each_beginning_of_a_word_finds_it(word: str) -> None:
     searched = table(word)
@@ -142,7 +137,6 @@ def test_every_query_runs_or_is_refused(query: str) -> None:
         return
     searched = table("a b", "评审")
     rows(searched, parsed.expression)
-    rows(searched, any_of(parsed.terms))
     for term in parsed.terms:
         rows(searched, term.expression)
 

@@ -126,10 +126,10 @@ def check(argument: Argument, value: object) -> object:
     return value
 
 
-def _refused(argument: Argument, value: object, hint: str = "") -> InvalidRequest:
-    """Names the argument, the bound and what is wrong with the value; never a string, which may be somebody's words."""
+def _refused(argument: Argument, value: object, hint: str = "", got: str = "") -> InvalidRequest:
+    """Names the argument, the bound and what it got; never a string, which may hold a path or somebody's words."""
     return InvalidRequest(
-        f"{argument.name} must be {_article(argument.bound)}; got {_described(argument, value)}",
+        f"{argument.name} must be {_article(argument.bound)}; got {got or _described(argument, value)}",
         hint=hint or f"Give {argument.name} as {_article(argument.bound)}.",
     )
 
@@ -165,15 +165,17 @@ def _string(argument: Argument, value: object) -> str:
     if not isinstance(value, str) or not argument.low <= len(value) <= argument.high:
         raise _refused(argument, value)
     if _SURROGATE.search(value):
-        raise _refused(argument, value, f"{argument.name} holds half of a surrogate pair, which is no character.")
+        raise _refused(argument, value, "Write whole characters.", "one with half of a surrogate pair")
     # An id may hold whatever a transcript holds, a folder's name any character but NUL.
     if (argument.name == "cwd" and "\0" in value) or (argument.name == "query" and _CONTROL.search(value)):
-        raise _refused(argument, value, f"{argument.name} must not hold control characters; write a space instead.")
+        raise _refused(argument, value, "Write a space instead of a control character.", "one with control characters")
     if argument.name == "query":
-        if len(value.encode()) > argument.high:
-            raise _refused(argument, value, f"At most {argument.high} bytes in UTF-8; search for fewer words.")
+        size = len(value.encode())
+        if size > argument.high:
+            hint = f"At most {argument.high} bytes in UTF-8; search for fewer words."
+            raise _refused(argument, value, hint, f"one of {size} bytes")
         if not value.strip():
-            raise _refused(argument, value, "There is nothing to search for; give at least one word.")
+            raise _refused(argument, value, "Give at least one word.", "nothing to search for")
     return value
 
 

@@ -71,11 +71,11 @@ class Maintainer:
 
     def stop(self) -> None:
         """Ends a worker that belongs to this program; what it has committed stays."""
-        import subprocess
-
         worker, self._worker = self._worker, None
         if worker is None or self.detached:
             return
+        import subprocess
+
         if worker.stdin is not None:
             with contextlib.suppress(OSError):
                 worker.stdin.close()

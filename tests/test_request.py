@@ -138,6 +138,20 @@ def test_integers_keep_to_their_bounds(name: str) -> None:
         assert name in message and f"{argument.low}–{argument.high}" in message and type(wrong).__name__ in message
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"limit": 99}, "limit must be an integer 1–20; got 99, of type int"),
+        ({"limit": 10**40}, "limit must be an integer 1–20; got a value of type int"),
+        ({"query": "x" * 600}, "query must be a string of 1–512 characters; got 600 characters of type str"),
+        ({"query": "é" * 300}, "query must be a string of 1–512 characters; got 600 bytes of type str"),
+        ({"query": " "}, "query must be a string of 1–512 characters; got only white space of type str"),
+    ],
+)
+def test_a_message_says_what_is_wrong_with_a_value(arguments: dict[str, Any], said: str) -> None:
+    assert str(refused(**{"query": "word", **arguments})) == said
+
+
 @pytest.mark.parametrize("name", [name for name, a in ARGUMENTS.items() if a.type == "boolean"])
 @pytest.mark.parametrize("wrong", [1, 0, "true", [], None])
 def test_booleans_are_real_booleans(name: str, wrong: object) -> None:

@@ -6,6 +6,7 @@ import io
 import re
 import sys
 import unicodedata
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,8 +15,7 @@ from hypothesis import strategies as st
 
 from answers import every_kind, freshness, hints, hit, listed, opened, poisoned, search, view
 from harness_session_history.display.progress import Progress, size, span
-from harness_session_history.display.terminal import plain_text, render_error, render_text
-from harness_session_history.errors import RefreshIncomplete
+from harness_session_history.display.terminal import render_text
 
 NASTY = "\x1b[31mred\x1b]8;;http://evil.example\x07\x00\x9b1m\r\x08\u202eabc\u2066\U000e0041\ud800 [bold]x[/bold] :smile:"
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
@@ -30,6 +30,10 @@ def renderer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     else:
         monkeypatch.setitem(sys.modules, "rich", None)
     return str(request.param)
+
+
+def plain_text(result: Mapping[str, Any]) -> str:
+    return render_text(result, color=False, width=None)
 
 
 def cells(line: str) -> int:
@@ -176,18 +180,6 @@ def test_a_folded_name_cannot_stand_where_a_label_does(renderer: str) -> None:
     lines = render_text(search([hit(session=view(name, sessionId="s-1"))]), color=False, width=70).splitlines()
     label = next(line.index("cite") for line in lines if re.search(r"cite {4}session:", line))
     assert next(line.index("cite") for line in lines if "cite session:fake" in line) > label
-
-
-def test_an_error_says_what_happened_and_what_to_do() -> None:
-    error = RefreshIncomplete("The time ran out.", hint="Call again.", details={"changed": 3})
-    assert render_error(error.as_dict(), False) == (
-        "Error: refresh_incomplete\n   The time ran out.\n   Call again.\n   changed 3\n   The same call may succeed later.\n"
-    )
-    assert SGR.sub("", render_error(error.as_dict(), True)) == render_error(error.as_dict(), False)
-
-
-def test_an_error_is_cleaned_too() -> None:
-    assert not CONTROL.search(render_error({"code": NASTY, "message": NASTY, "hint": NASTY, "details": {NASTY: NASTY}}, False))
 
 
 class Screen(io.StringIO):

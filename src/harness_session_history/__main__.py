@@ -1,6 +1,16 @@
-"""``python -m harness_session_history`` is ``session-history``."""
+"""``session-history``, also as ``python -m harness_session_history``: interrupted while it still loads, it ends as quietly
+as later."""
 
-from .cli import main
+
+def main() -> int:
+    """Runs the command line; returns its exit status."""
+    try:
+        from .cli import main as run
+
+        return run()
+    except KeyboardInterrupt:
+        return 130
+
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -127,19 +127,20 @@ def check(argument: Argument, value: object) -> object:
 
 
 def _refused(argument: Argument, value: object, hint: str = "", got: str = "") -> InvalidRequest:
-    """Names the argument, the bound and what it got; never a string, which may hold a path or somebody's words."""
+    """Names the argument, the bound, and what it got by its type and size: a string may be a path or somebody's words."""
+    what = (got or _described(argument, value)) + " of type"
     return InvalidRequest(
-        f"{argument.name} must be {_article(argument.bound)}; got {got or _described(argument, value)}",
+        f"{argument.name} must be {_article(argument.bound)}; got {what} {type(value).__name__}",
         hint=hint or f"Give {argument.name} as {_article(argument.bound)}.",
     )
 
 
 def _described(argument: Argument, value: object) -> str:
-    if argument.type == "integer" and type(value) is int:
-        return str(value) if abs(value) < 10**9 else "a number far out of bounds"
+    if argument.type == "integer" and type(value) is int and abs(value) < 10**9:
+        return f"{value},"
     if argument.type == "string" and isinstance(value, str) and not argument.low <= len(value) <= argument.high:
-        return f"one of {len(value)}"
-    return f"a value of type {type(value).__name__}"
+        return f"{len(value)} characters"
+    return "a value"
 
 
 def _article(bound: str) -> str:
@@ -165,17 +166,17 @@ def _string(argument: Argument, value: object) -> str:
     if not isinstance(value, str) or not argument.low <= len(value) <= argument.high:
         raise _refused(argument, value)
     if _SURROGATE.search(value):
-        raise _refused(argument, value, "Write whole characters.", "one with half of a surrogate pair")
+        raise _refused(argument, value, "Write whole characters.", "half of a surrogate pair in a value")
     # An id may hold whatever a transcript holds, a folder's name any character but NUL.
     if (argument.name == "cwd" and "\0" in value) or (argument.name == "query" and _CONTROL.search(value)):
-        raise _refused(argument, value, "Write a space instead of a control character.", "one with control characters")
+        raise _refused(argument, value, "Write a space instead of a control character.", "a control character in a value")
     if argument.name == "query":
         size = len(value.encode())
         if size > argument.high:
             hint = f"At most {argument.high} bytes in UTF-8; search for fewer words."
-            raise _refused(argument, value, hint, f"one of {size} bytes")
+            raise _refused(argument, value, hint, f"{size} bytes")
         if not value.strip():
-            raise _refused(argument, value, "Give at least one word.", "nothing to search for")
+            raise _refused(argument, value, "Give at least one word.", "only white space")
     return value
 
 

@@ -82,8 +82,10 @@ async def _perform(options: argparse.Namespace) -> int:
             with _progress() as progress:
                 freshness = await history.refresh(session_id=options.session_id, progress=progress)
             _require_complete(freshness)
-            _show(freshness, options.json)
+            _show_freshness(freshness, options.json)
         elif options.command == "maintain":
+            if options.watch and sys.stderr.isatty():
+                print("watching; Ctrl-C ends it", file=sys.stderr)
             with _progress() as progress:
                 await history.maintain(watch=options.watch, progress=progress)
         elif options.command == "tools":
@@ -108,8 +110,9 @@ def _open_history(options: argparse.Namespace) -> SessionHistory:
         registry=options.registry,
         **switched,
     )
-    # A command ends at once: work that it found goes on without it.
-    history.maintainer.detached = options.command != "mcp"
+    if options.command != "mcp":
+        # A command has no loop to keep free, and ends at once: work that it found goes on without it.
+        history.alone = history.maintainer.detached = True
     return history
 
 
@@ -121,9 +124,10 @@ def _progress() -> Progress:
 
 def _require_complete(freshness: dict[str, Any]) -> None:
     counts = {name: int(count) for name, count in freshness["sources"].items()}
-    if counts["changed"] or counts["missing"] or counts["unavailable"]:
+    lacking = [f"{counts[name]} {name}" for name in ("changed", "missing", "unavailable") if counts[name]]
+    if lacking:
         raise RefreshIncomplete(
-            "not every session could be brought up to date",
+            f"not every session could be brought up to date: {', '.join(lacking)}",
             hint="Run it again; `session-history doctor` says what stands in the way.",
             details=counts,
         )
@@ -133,7 +137,7 @@ def _tools() -> int:
     from .recall import history_tools
 
     tools = history_tools()
-    _show([{"name": t.name, "description": t.description, "input_schema": t.input_schema} for t in tools], True)
+    _show([{"name": t.name, "description": t.description, "input_schema": t.input_schema} for t in tools])
     return 0
 
 
@@ -145,7 +149,7 @@ async def _call(history: SessionHistory, options: argparse.Namespace) -> None:
     tool = named(history_tools(history=history), options.tool)
     result = await tool(**decoded(sys.stdin.read() if options.arguments == "-" else options.arguments))
     if options.json or not _on_terminal():
-        _show({"result": result, "text": result.text}, True)
+        _show({"result": result, "text": result.text})
     else:
         _write(result.text)
 
@@ -197,7 +201,7 @@ def _on_terminal() -> bool:
 
 def _show_answer(answer: Any, as_json: bool) -> None:
     if as_json or not _on_terminal():
-        return _show(answer, True)
+        return _show(answer)
     from shutil import get_terminal_size
 
     from .display.terminal import render_text
@@ -207,7 +211,7 @@ def _show_answer(answer: Any, as_json: bool) -> None:
 
 def _show_report(report: dict[str, Any], as_json: bool) -> None:
     if as_json or not _on_terminal():
-        return _show(report, True)
+        return _show(report)
     from .display.terminal import render_report
 
     _write(render_report(report, color=_in_colour()), end="")
@@ -217,23 +221,34 @@ def _in_colour() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _show(data: Any, as_json: bool) -> None:
+def _show_freshness(freshness: dict[str, Any], as_json: bool) -> None:
+    """What a refresh that came to its end left: everything up to date."""
+    if as_json or not _on_terminal():
+        return _show(freshness)
+    from .display import words
+
+    state = words.freshness({"complete": True, "freshness": freshness})
+    _write(f"{state.label}: {state.text}")
+
+
+def _show(data: Any) -> None:
     import json
 
-    plain = as_json or not _on_terminal()
-    _write(json.dumps(data, ensure_ascii=False, indent=None if plain else 2))
+    _write(json.dumps(data, ensure_ascii=False))
 
 
 def _report(error: SessionHistoryError, as_json: bool) -> None:
     if as_json:
-        _show({"error": error.as_dict()}, True)
+        _show({"error": error.as_dict()})
     else:
-        counts = ", ".join(f"{count} {name}" for name, count in error.details.items())
-        _complain(f"{error}{f' ({counts})' if counts else ''}", error.hint)
+        _complain(str(error), error.hint)
 
 
 def _complain(*lines: str) -> None:
-    print("session-history: " + "\n  ".join(line for line in lines if line), file=sys.stderr)
+    """Says what went wrong; an argument that is repeated in it cannot steer the terminal."""
+    from .display.words import one_line
+
+    print("session-history: " + "\n  ".join(one_line(line, 2_000) for line in lines if line), file=sys.stderr)
 
 
 def _forget_stdout() -> None:

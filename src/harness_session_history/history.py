@@ -95,7 +95,8 @@ class SessionHistory:
         below = prefixes(root.path for root in settings.roots)
         self._readers, self._writers = Lane("read", self._index, below), Lane("write", self._index, below)
         self._lookout = Lookout(settings.roots)
-        self._alone = alone
+        #: Whether nobody's event loop has to be kept free: then large work needs no process of its own.
+        self.alone = alone
         self._closed = False
 
     async def __call__(
@@ -244,7 +245,7 @@ class SessionHistory:
         """What writes; loaded only by a call that finds something to write."""
         from .updating import Updater
 
-        return Updater(self.settings, self._index, self._lookout, alone=self._alone)
+        return Updater(self.settings, self._index, self._lookout, alone=self.alone)
 
     # -- who runs what ------------------------------------------------------------------------------------------------
 

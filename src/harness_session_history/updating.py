@@ -86,10 +86,13 @@ class Updater:
         if not outcome.settled:
             self.lookout.forget()
             counts = outcome.counts()
+            unreadable = not (outcome.left or outcome.unsettled or outcome.waited)
             raise RefreshIncomplete(
                 "the selected sessions could not all be brought up to date: "
                 + ", ".join(f"{count} {what}" for what, count in counts.items()),
-                hint="what was indexed stays indexed: ask again to go on, or ask without refresh",
+                hint="`session-history doctor` says what cannot be read; ask without refresh for the rest"
+                if unreadable
+                else "what was indexed stays indexed: ask again to go on, or ask without refresh",
                 details=counts,
             )
 

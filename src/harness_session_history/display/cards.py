@@ -38,19 +38,6 @@ def cards(result: Answer) -> list[Card]:
     return [*build(result), foot]
 
 
-def error_card(error: Answer) -> Card:
-    """What went wrong, what to do, whether to try again, from ``SessionHistoryError.as_dict()``."""
-    body = [_say(words.one_line(error.get("message"), 1_000))]
-    if hint := words.one_line(error.get("hint"), 1_000):
-        body.append(_say(hint, "bold"))
-    details = words.part(error.get("details"))
-    if counts := ", ".join(f"{words.one_line(key, 60)} {words.one_line(value, 20)}" for key, value in details.items()):
-        body.append(_say(counts, "dim"))
-    if error.get("retryable") is True:
-        body.append(_say("The same call may succeed later.", "dim"))
-    return Card([Piece("Error: ", "warn"), Piece(words.one_line(error.get("code"), 60), "warn")], body, framed=False)
-
-
 def _search(result: Answer) -> list[Card]:
     items = words.rows(result.get("results"))
     query = words.one_line(result.get("query"), words.QUERY_CHARS)

@@ -10,7 +10,7 @@ import io
 import unicodedata
 from collections.abc import Iterable
 
-from .cards import GUTTER, Card, Line, Piece, Style, cards, error_card
+from .cards import GUTTER, Card, Line, Piece, Style, cards
 from .report import report_cards
 from .words import Answer
 
@@ -40,30 +40,23 @@ _NARROWEST = 20
 _WIDEST = 110
 
 
-def render_text(result: Answer, *, color: bool, width: int) -> str:
+def render_text(result: Answer, *, color: bool, width: int | None) -> str:
     """The answer for a person at a terminal ``width`` cells wide, ending in a line end.
 
-    ``color=False`` gives no escape sequence at all. Widths below 20 are taken as 20.
+    ``color=False`` gives no escape sequence at all. Widths below 20 are taken as 20; with None nothing is folded or
+    framed, and the same answer is the same text whether ``rich`` is there or not.
     """
     return _render(cards(result), color=color, width=width)
 
 
-def render_error(error: Answer, color: bool, width: int = 80) -> str:
-    """An error (the dict of ``SessionHistoryError.as_dict()``) for a person at a terminal."""
-    return _lines_text([error_card(error)], color=color, width=max(_NARROWEST, width))
-
-
 def render_report(report: Answer, *, color: bool) -> str:
     """The doctor's report for a person at a terminal. Nothing is folded: its paths and commands are there to be copied."""
-    return _lines_text(report_cards(report), color=color, width=None)
+    return _render(report_cards(report), color=color, width=None)
 
 
-def plain_text(result: Answer) -> str:
-    """The answer for a pipe: no wrapping, no colour, the same text for the same answer everywhere."""
-    return _lines_text(cards(result), color=False, width=None)
-
-
-def _render(shown: list[Card], *, color: bool, width: int) -> str:
+def _render(shown: list[Card], *, color: bool, width: int | None) -> str:
+    if width is None:
+        return _lines_text(shown, color=color, width=None)
     bounded = min(_WIDEST, max(_NARROWEST, width))
     try:
         import rich  # noqa: F401

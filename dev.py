@@ -26,6 +26,8 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent
 OLDEST = (3, 11)
 COMMANDS = ("demo", "test", "run", "skill")
+#: What a command needs that an installed skill does not have.
+NEEDS = {"demo": "examples", "test": "tests"}
 SKILL_NAME = "session-history"
 SKILL_FILES = ("SKILL.md", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "dev.py", "src", "docs")
 QUERY = "deployment rollback decision"
@@ -41,6 +43,9 @@ def main() -> int:
     options = parser.parse_args()
     if options.command == "demo" and options.rest:
         parser.error("demo takes no arguments")
+    needed = NEEDS.get(options.command)
+    if needed is not None and not (PROJECT / needed).is_dir():
+        parser.error(f"{options.command} needs the whole project; this is the skill alone, without `{needed}`")
     if options.command == "skill":
         if len(options.rest) != 1:
             parser.error("skill takes one argument, the agent's skill folder")
@@ -119,7 +124,9 @@ def run_demo(python: Path, venv: Path) -> int:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("SESSION_HISTORY_", "PI_"))}
     words = ["--root", "examples/sessions", "--index", str(index), "--no-maintenance", "search", "--limit", "3", QUERY]
     say(f'session-history --root examples/sessions search --limit 3 "{QUERY}"\n')
-    return subprocess.call([python, "-m", "harness_session_history", *words], cwd=PROJECT, env=own)
+    status = subprocess.call([python, "-m", "harness_session_history", *words], cwd=PROJECT, env=own)
+    say('\nYour own sessions: python3 dev.py run search "words that were said"')
+    return status
 
 
 def install(venv: Path, extra: str) -> Path:
@@ -183,4 +190,7 @@ def say(words: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

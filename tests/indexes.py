@@ -16,7 +16,7 @@ from harness_session_history.archive.entries import Facts
 from harness_session_history.index.records import node_of
 from harness_session_history.index.schema import GONE, SESSION_SHIFT
 from harness_session_history.index.soundness import check
-from harness_session_history.index.writer import tree_columns
+from harness_session_history.index.trees import tree_columns
 
 _SESSION = (
     "key, session_id, cwd, name, parent, child, parent_path, path, tombstoned, started, first_time, last_time, messages, "

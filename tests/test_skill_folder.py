@@ -43,6 +43,12 @@ def front_matter(folder: Path) -> dict[str, str]:
     return {key: json.loads(value) if value.startswith('"') else value for key, value in pairs}
 
 
+@pytest.mark.parametrize("command", ["demo", "test"])
+def test_what_needs_the_whole_project_says_so_in_the_skill_folder(skill: Path, command: str) -> None:
+    done = subprocess.run([sys.executable, skill / "dev.py", command], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "needs the whole project" in done.stderr
+
+
 # --- the specification
 
 

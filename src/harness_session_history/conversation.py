@@ -29,8 +29,10 @@ from .index.match import Matcher
 from .index.query import Query, parse
 from .index.records import SessionRow, row_id, session_range
 from .index.schema import SESSION
-from .index.search import Scope, Searcher, Weigher
-from .index.writer import tree_columns
+from .index.scope import Scope
+from .index.search import Searcher
+from .index.trees import tree_columns
+from .index.weigher import Weigher
 from .sessions import TEXT_ROLES
 from .views import Views
 

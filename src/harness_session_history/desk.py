@@ -14,9 +14,9 @@ import apsw
 from .archive.discovery import WalkCancelled
 from .errors import EntryNotVisible, IndexUnavailable, SessionNotFound
 from .index.catalog import Catalog
-from .index.schema import DAMAGE, Identity, IndexFile
-from .index.search import Weigher
+from .index.file import DAMAGE, Identity, IndexFile
 from .index.soundness import check
+from .index.weigher import Weigher
 
 log = logging.getLogger("harness_session_history")
 

@@ -22,8 +22,9 @@ from .archive.inspection import named_files
 from .casework import Case, opened_case, shown, why_unreadable
 from .desk import Cancelled
 from .errors import InvalidRequest
+from .index.file import IndexFile
 from .index.health import Health, is_held
-from .index.schema import FOREIGN, SESSION, UNREADABLE, IndexFile
+from .index.schema import FOREIGN, SESSION, UNREADABLE
 from .maintenance import worker_lock
 from .response import iso
 
@@ -225,7 +226,8 @@ def _finds(case: Case, word: str, session_id: str, entry_id: str) -> bool:
     """Whether the search of every day, over one session, gives this entry for this word, newest first."""
     from .finding import search
     from .index.query import parse
-    from .index.search import Searcher, Weigher
+    from .index.search import Searcher
+    from .index.weigher import Weigher
     from .request import SearchRequest, build_request
     from .views import Views
 

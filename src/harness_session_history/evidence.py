@@ -123,7 +123,7 @@ class Evidence:
     def _end_on_line(self, located: Located) -> int | None:
         """Where the next entry on the same branch begins: another branch may have been written in between."""
         from .archive.branch import Tree
-        from .index.writer import tree_columns
+        from .index.trees import tree_columns
 
         columns = tree_columns(self.connection, located.session)
         if not any(links for _, _, links, _ in columns):

@@ -24,7 +24,8 @@ from .index.match import Matcher
 from .index.query import Query
 from .index.records import SessionRow, session_range
 from .index.schema import SESSION_SHIFT
-from .index.search import Scope, Searcher
+from .index.scope import Scope
+from .index.search import Searcher
 from .index.soundness import Unsound
 from .request import SearchRequest
 from .response import iso

@@ -28,6 +28,8 @@ SHOWN = 5
 COUNTED = 1000
 #: How long all terms of a query are counted exactly.
 COUNT_SECONDS = 0.008
+#: How long words that stand nowhere are corrected.
+CORRECT_SECONDS = 0.015
 #: Parts of a term that are looked for on their own where the whole stands nowhere.
 MOST_PARTS = 12
 #: Where a term can only be verified on the text, so many of its newest candidates are read.
@@ -117,11 +119,14 @@ class _Helper:
         return bool(hits)
 
     def corrected(self, query: Query, counts: Sequence[int]) -> list[str]:
-        """The terms as written, those that stand nowhere replaced by a word that is one slip away, if there is one."""
+        """The terms as written; those that stand nowhere, not only nowhere in scope, are replaced by a word that is one
+        slip away, if there is one."""
+        until = time.monotonic() + CORRECT_SECONDS
         words = []
         for term, count in zip(query.terms, counts, strict=True):
             self.check()
-            words.append(term.text if count else corrections(self.searcher, term) or term.text)
+            misspelt = not count and time.monotonic() < until and not self.searcher.exists(term.expression)
+            words.append((corrections(self.searcher, term, until) if misspelt else None) or term.text)
         return words
 
     def suggestion(self, query: Query, counts: Sequence[int], corrected: list[str]) -> str | None:

@@ -21,8 +21,8 @@ from .archive.sources import Walk
 from .budget import Budget, Outcome, Progress
 from .desk import ATTEMPTS, Cancelled, Damaged, Desk, Job, Lane, closed, damaged_again, unavailable
 from .errors import IndexUnavailable, InvalidRequest, RefreshIncomplete, SessionNotFound
+from .index.file import IndexFile
 from .index.freshness import compare, prefixes
-from .index.schema import IndexFile
 from .index.upkeep import LONG_LOG_BYTES
 from .lookout import Lookout
 from .maintenance import Maintainer, changes, worker_lock

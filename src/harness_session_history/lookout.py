@@ -10,8 +10,8 @@ from .archive.discovery import walk
 from .archive.revisit import Listing, remember, revisit
 from .archive.sources import Walk
 from .desk import Desk
+from .index.file import Identity
 from .index.freshness import Difference, compare
-from .index.schema import Identity
 from .response import iso
 from .settings import Root
 

@@ -15,7 +15,7 @@ from .errors import CitationUnavailable, EntryNotVisible
 from .evidence import Evidence, Located
 from .index.records import SessionRow, row_id, session_range
 from .index.soundness import Unsound
-from .index.writer import tree_columns
+from .index.trees import tree_columns
 from .request import OpenRequest
 from .response import iso
 from .sessions import TEXT_ROLES

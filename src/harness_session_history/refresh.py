@@ -23,9 +23,10 @@ from .archive.entries import Facts, FileIdentity
 from .archive.sources import SourceFile, Walk
 from .budget import Budget, Outcome, Progress, Stopped
 from .index.catalog import Catalog
+from .index.file import BUSY_MS, IndexFile
 from .index.freshness import Difference, compare
 from .index.records import SourceRow
-from .index.schema import BUSY_MS, FIRST_KEY, FOREIGN, SESSION, UNREADABLE, IndexFile
+from .index.schema import FIRST_KEY, FOREIGN, SESSION, UNREADABLE
 from .index.writer import Overtaken, Writer
 from .pipeline import ReaderLost, Readers
 from .reading import Begin, End, Failed, Frame, Part, Task, read

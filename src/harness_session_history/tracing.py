@@ -13,7 +13,7 @@ from .archive.inspection import Inspection, inspect
 from .casework import Case, for_shell, shown
 from .evidence import Evidence
 from .index.records import SessionRow, row_id
-from .index.writer import tree_columns
+from .index.trees import tree_columns
 from .sessions import TEXT_ROLES
 
 #: Other sessions that hold an entry of the id and are named.

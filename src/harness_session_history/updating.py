@@ -12,7 +12,7 @@ from .archive.sources import Walk
 from .budget import Budget, Lost, Outcome, Progress, Stopped
 from .desk import ATTEMPTS, Cancelled, Damaged, Desk, damaged_again, unavailable
 from .errors import RefreshIncomplete
-from .index.schema import DAMAGE, IndexFile
+from .index.file import DAMAGE, IndexFile
 from .index.upkeep import LOG_BYTES, tidy, truncate_log
 from .index.writer import Overtaken, Writer
 from .lookout import Lookout

@@ -14,7 +14,7 @@ from .archive.registry import RegistryEntry
 from .errors import SessionNotFound
 from .index.catalog import Catalog
 from .index.records import SessionRow
-from .index.search import Scope
+from .index.scope import Scope
 from .request import ListRequest, OpenRequest, Request, SearchRequest
 from .response import iso, short_id
 

@@ -17,8 +17,9 @@ import apsw
 import msgspec
 
 from ..errors import IndexUnavailable
+from .file import IndexFile
 from .lock import FileLock
-from .schema import APPLICATION_ID, VERSION, IndexFile
+from .schema import APPLICATION_ID, VERSION
 from .soundness import Unsound, check
 
 State = Literal["sound", "absent", "refused", "foreign", "outdated", "damaged", "unreadable"]

@@ -57,12 +57,11 @@ def sessions_with_all(
     return found
 
 
-def corrections(searcher: Searcher, term: Term) -> str | None:
-    """The most frequent word of the index that is one slip away from a word that stands nowhere in scope."""
+def corrections(searcher: Searcher, term: Term, until: float) -> str | None:
+    """The most frequent word in scope that is one slip away from a word that stands nowhere; looked for until then."""
     word = term.text
     if term.quoted or not word.isascii() or not word.isalnum() or not 4 <= len(word) <= 24:
         return None
-    deadline = time.monotonic() + SECONDS
     best, most = None, 0
     for candidate in _slips(word.lower()):
         expression = f'"{candidate}"'  # letters and digits only: nothing of it is syntax
@@ -70,7 +69,7 @@ def corrections(searcher: Searcher, term: Term) -> str | None:
             frequency = searcher.frequency(expression)
             if frequency > most and searcher.matches(expression, 1):
                 best, most = candidate, frequency
-        if time.monotonic() > deadline:
+        if time.monotonic() > until:
             break
     return best
 

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
-from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import apsw
 
 from .catalog import Catalog
+from .limited import Limited
 from .query import Query, Term
 from .records import integers, session_range
 from .schema import SESSION_SHIFT
+from .scope import Scope
+from .weigher import Weigher
 
 #: So many of the newest matches are ranked.
 RANKED = 2000
@@ -46,28 +46,6 @@ RANGE_COST = 200
 #: Every row there can be.
 EVERYWHERE = (0, (1 << 63) - 1)
 
-K1, B = 1.2, 0.75
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Which rows may be found. `sessions` are the keys allowed (None: all but `excluded`).
-
-    Within one session, `span` (first and last row) or `rows` (each of them) bound what may be found further.
-    """
-
-    sessions: frozenset[int] | None = None
-    excluded: frozenset[int] = frozenset()
-    role: int | None = None
-    since: int | None = None
-    until: int | None = None
-    off_branch: bool = False
-    span: tuple[int, int] | None = None
-    rows: tuple[int, ...] | None = None
-
-    def within(self, session: int) -> bool:
-        return session not in self.excluded if self.sessions is None else session in self.sessions
-
 
 @dataclass(frozen=True)
 class Ranked:
@@ -77,54 +55,6 @@ class Ranked:
     all: bool
 
 
-class Weigher:
-    """The auxiliary function of one connection: a row's BM25 score for the terms that were set last."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self.connection = connection
-        self.documents, self.mean = 1, 1.0
-        self._revision: int | None = None
-        self._unmeasured = True
-        self._rarities: Sequence[float] = (1.0,)
-        self._groups: Sequence[int] = ()
-        connection.register_fts5_function("weigh", self._weigh)
-        connection.register_fts5_function("measure", self._measure)
-
-    def learn(self, expressions: Iterable[str], revision: int) -> None:
-        """Takes the index's size (rows, mean length in tokens) from a match of any of these, once per revision."""
-        for expression in expressions:
-            if revision == self._revision:
-                return
-            sql = "SELECT measure(search) FROM search WHERE search MATCH ? LIMIT 1"
-            if self.connection.execute(sql, (expression,)).fetchone() is not None:
-                self._revision = revision
-
-    def set(self, terms: Sequence[Term], rarities: Sequence[float]) -> None:
-        """What rows are scored for from now on."""
-        self._rarities, self._unmeasured = rarities, True
-        self._groups = [at for at, term in enumerate(terms) for _ in range(phrases_of(term))]
-
-    def _measure(self, api: apsw.FTS5ExtensionApi, *_: object) -> int:
-        self._unmeasured = False
-        self.documents = max(1, api.row_count)
-        self.mean = max(1.0, api.column_total_size(-1) / self.documents)
-        return 0
-
-    def _weigh(self, api: apsw.FTS5ExtensionApi, *_: object) -> float:
-        if self._unmeasured:
-            self._measure(api)
-        norm = K1 * (1 - B + B * api.column_size(-1) / self.mean)
-        rarities = self._rarities
-        if len(rarities) == 1:
-            count = api.inst_count
-            return rarities[0] * count * (K1 + 1) / (count + norm)
-        counts = [0] * len(rarities)
-        for phrase, group in enumerate(self._groups):
-            for column in api.phrase_locations(phrase):
-                counts[group] += len(column)
-        return sum([r * c * (K1 + 1) / (c + norm) for r, c in zip(rarities, counts, strict=True) if c])
-
-
 class Searcher:
     """Questions to one connection within one scope. Runs inside a read transaction of the caller."""
 
@@ -132,7 +62,7 @@ class Searcher:
         self.connection, self.weigher, self.scope, self.catalog = connection, weigher, scope, catalog
         self.sessions = catalog.sessions
         self._frequencies: dict[str, int] = {}
-        self._condition, self._bindings = self._filters()
+        self._condition, self._bindings = scope.conditions()
 
     # -- ranking ------------------------------------------------------------------------------------------------------
 
@@ -218,7 +148,7 @@ class Searcher:
     def count(self, expression: str, seconds: float = COUNT_SECONDS) -> int:
         """How many rows in scope match: exact, unless counting takes longer than so many seconds (then an estimate)."""
         sql = f"SELECT count(*) FROM search WHERE search MATCH ?{self._condition}"
-        with self._limited(seconds) as limited:
+        with Limited(self.connection, seconds) as limited:
             row = self.connection.execute(sql, (expression, *self._bindings())).fetchone()
             return int(row[0]) if row else 0
         assert limited.overran
@@ -228,9 +158,6 @@ class Searcher:
         """Whether anything in the index matches, in scope or not: cheap, and no more than a reason to count."""
         sql = "SELECT 1 FROM search WHERE search MATCH ? LIMIT 1"
         return self.connection.execute(sql, (expression,)).fetchone() is not None
-
-    def _limited(self, seconds: float) -> _Limited:
-        return _Limited(self.connection, seconds)
 
     # -- by time ------------------------------------------------------------------------------------------------------
 
@@ -296,7 +223,7 @@ class Searcher:
         high = within[1]
         if not self._by_range(expression, allowed, limit):
             # Quick unless the word is common and the sessions are not: then it is stopped and goes on by session.
-            with self._limited(SCAN_SECONDS) as scan:
+            with Limited(self.connection, SCAN_SECONDS) as scan:
                 self._scan(expression, *within, limit, weigh, into=found)
             if not scan.overran:
                 if per_session is None:
@@ -364,62 +291,6 @@ class Searcher:
             f"WHERE search MATCH ? AND rowid BETWEEN ? AND ?{self._condition} ORDER BY rowid DESC LIMIT ?"
         )
         return self.connection.execute(sql, (expression, low, high, *self._bindings(), limit))
-
-    def _filters(self) -> tuple[str, Callable[[], list[Any]]]:
-        """The conditions of the scope as SQL, and what makes their bindings."""
-        scope = self.scope
-        parts: list[str] = []
-        values: list[array[int]] = []
-        if scope.sessions is not None:
-            parts.append(f" AND (rowid >> {SESSION_SHIFT}) IN (SELECT value FROM carray(?))")
-            values.append(integers(sorted(scope.sessions)))
-        elif scope.excluded:
-            parts.append(f" AND (rowid >> {SESSION_SHIFT}) NOT IN (SELECT value FROM carray(?))")
-            values.append(integers(sorted(scope.excluded)))
-        if scope.span is not None:
-            parts.append(f" AND rowid BETWEEN {int(scope.span[0])} AND {int(scope.span[1])}")
-        if scope.rows is not None:
-            # The plus keeps FTS5 from searching once for each of these rows.
-            parts.append(" AND +rowid IN (SELECT value FROM carray(?))")
-            values.append(integers(scope.rows))
-        if scope.role is not None:
-            parts.append(f" AND (rowid & 1) = {int(scope.role)}")
-        if not scope.off_branch:
-            parts.append(" AND rowid NOT IN (SELECT id FROM hidden)")
-        if scope.since is not None or scope.until is not None:
-            low = -(1 << 62) if scope.since is None else scope.since
-            high = (1 << 62) if scope.until is None else scope.until
-            parts.append(
-                f" AND (SELECT time >= {int(low)} AND time < {int(high)} FROM entries WHERE entries.id = search.rowid)"
-            )
-
-        return "".join(parts), lambda: [apsw.carray(value) for value in values]
-
-
-class _Limited:
-    """``with`` it, statements are stopped when the time is over, and that is no error: `overran` says so."""
-
-    def __init__(self, connection: apsw.Connection, seconds: float) -> None:
-        self.connection, self.seconds, self.overran = connection, seconds, False
-
-    def __enter__(self) -> _Limited:
-        deadline = time.monotonic() + self.seconds
-
-        def over() -> bool:
-            self.overran = self.overran or time.monotonic() > deadline
-            return self.overran
-
-        self.connection.set_progress_handler(over, 500, id=self)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        self.connection.set_progress_handler(None, id=self)
-        return self.overran and isinstance(error, apsw.InterruptError)
-
-
-def phrases_of(term: Term) -> int:
-    """How many FTS5 phrases a term's expression has (each is one quoted string; words hold no quotes)."""
-    return term.expression.count('"') // 2
 
 
 def _order(moment: int | None, newest: bool) -> int:

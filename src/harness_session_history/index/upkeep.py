@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import apsw
 
-from .schema import BUSY_MS
+from .file import BUSY_MS
 from .writer import Writer
 
 #: Pages that one step of a merge may write; a step is one short transaction.

@@ -9,12 +9,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import apsw
-import msgspec
 
 from ..archive.entries import find_id
 from .records import EntryColumns, SourceRow, TreePart, integers, row_id, session_range
 from .schema import FIRST_KEY, GONE, SESSION, SESSION_SHIFT
-from .soundness import Unsound, quick_counts
+from .soundness import quick_counts
+from .trees import joined_links, tree_columns
 
 if TYPE_CHECKING:
     from ..archive.branch import Columns
@@ -163,7 +163,7 @@ class Writer:
             (session,),
         ).fetchone()
         if last is not None and last[1] + len(part.kinds) <= TREE_ROW_NODES:
-            part = TreePart(last[0], last[2] + part.ids, last[3] + part.kinds, _joined(last[4], part.links))
+            part = TreePart(last[0], last[2] + part.ids, last[3] + part.kinds, joined_links(last[4], part.links))
         self.connection.execute(
             "INSERT OR REPLACE INTO trees VALUES(?,?,?,?,?,?)",
             (session, part.first_node, len(part.kinds), part.ids, part.kinds, part.links),
@@ -340,25 +340,3 @@ class Writer:
 
     def _set_meta(self, name: str, value: int) -> None:
         self.connection.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (name, value))
-
-
-def tree_columns(connection: apsw.Connection, session: int, nodes: int | None = None) -> list[Columns]:
-    """(ids, kinds, links, marks) of all of a session's nodes, in order.
-
-    There must be as many as the session has, or as `nodes` says. Raises Unsound.
-    """
-    if nodes is None:
-        row = connection.execute("SELECT nodes FROM sessions WHERE key=?", (session,)).fetchone()
-        nodes = int(row[0]) if row else 0
-    rows = connection.execute("SELECT ids, kinds, links FROM trees WHERE session=? ORDER BY first_node", (session,))
-    columns: list[Columns] = [(ids, kinds, *msgspec.msgpack.decode(links, strict=False)) for ids, kinds, links in rows]
-    if sum(len(kinds) for _, kinds, _, _ in columns) != nodes:
-        raise Unsound("a part of a tree is missing")
-    return columns
-
-
-def _joined(one: bytes, two: bytes) -> bytes:
-    links, marks = msgspec.msgpack.decode(one)
-    more_links, more_marks = msgspec.msgpack.decode(two)
-    links.update(more_links)
-    return msgspec.msgpack.encode([links, marks + more_marks])

@@ -1,0 +1,265 @@
+"""The index file: how it is made, opened and healed.
+
+Anything that is not an index of this version is replaced by an empty one, and whoever finds an empty one indexes the
+transcripts again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+import sys
+from collections.abc import Iterator
+
+import apsw
+
+from ..errors import IndexUnavailable
+from .lock import FileLock
+from .schema import APPLICATION_ID, TABLE_NAMES, TABLES, VERSION
+from .soundness import NOTES, Unsound, check, quick_counts
+
+log = logging.getLogger("harness_session_history")
+
+_COMPANIONS = ("-wal", "-shm", "-journal")
+#: An index that cannot be opened because of these is no index, or no longer one.
+DAMAGE = (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, Unsound)
+#: How long a call waits for another process that makes or heals the index.
+WAIT_SECONDS = 10.0
+#: How long SQLite itself waits where two processes open, close or write one file at once.
+BUSY_MS = 10_000
+
+Identity = tuple[int, int]
+
+
+class IndexFile:
+    """The place of one index and the ways to open it. Holds no connection itself."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+
+    def lock(self) -> FileLock:
+        """The one writer's lock (advisory; it dies with its process)."""
+        return FileLock(self.path + ".lock")
+
+    def identity(self) -> Identity | None:
+        """(device, inode) of the file now, None if there is none: a reader's connection is stale when it changes."""
+        try:
+            st = os.stat(self.path)
+        except OSError:
+            return None
+        return st.st_dev, st.st_ino
+
+    def is_still(self, identity: Identity | None) -> bool:
+        """Whether the file is the one of that identity."""
+        return identity is not None and self.identity() == identity
+
+    def stamp(self) -> tuple[int, int] | None:
+        """(size, time of the last change) of the file now."""
+        try:
+            st = os.stat(self.path)
+        except OSError:
+            return None
+        return st.st_size, st.st_mtime_ns
+
+    def log_bytes(self) -> int:
+        """Length of the write-ahead log."""
+        try:
+            return os.stat(self.path + "-wal").st_size
+        except OSError:
+            return 0
+
+    def connect(self) -> tuple[apsw.Connection, Identity]:
+        """A connection to a sound index, made or healed if need be, and which file it is to; read-only where the folder is.
+
+        Raises IndexUnavailable where that is impossible.
+        """
+        self._prepare_folder()
+        with self._translated_errors():
+            opened = self._open_sound()
+            if opened is not None:
+                return opened
+            with self._making() as alone:
+                # Whoever waited may find that another process has made or healed the file meanwhile.
+                opened = self._open_sound()
+                if opened is None and alone:
+                    self._make()
+                    opened = self._open_sound()
+            if opened is None:
+                raise IndexUnavailable("the index could not be made", hint="run `session-history doctor`")
+            return opened
+
+    def replace(self, damaged: Identity | None) -> None:
+        """Puts an empty index in the place of one that turned out to be damaged, unless that has happened already.
+
+        Whoever works on the old file keeps it until it notices. Raises IndexUnavailable if it cannot be done.
+        """
+        with self._translated_errors(), self._making() as alone:
+            if alone and self.identity() == damaged:
+                log.warning("the index was damaged and is being rebuilt")
+                self._make()
+
+    def _making(self) -> contextlib.AbstractContextManager[bool]:
+        """Held for the moment in which a file is made: not the writer's lock, which may be held for long."""
+        return FileLock(self.path + ".making").held(WAIT_SECONDS)
+
+    def _prepare_folder(self) -> None:
+        folder = os.path.dirname(self.path)
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            st = os.stat(folder)
+        except OSError as error:
+            raise IndexUnavailable(
+                f"the index folder cannot be made ({error.strerror})",
+                hint="set SESSION_HISTORY_INDEX to a file in a folder of your own",
+            ) from error
+        if os.name == "posix" and st.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise IndexUnavailable(
+                "the index folder can be entered by others",
+                hint="run `chmod 700` on it, or set SESSION_HISTORY_INDEX to a file in a private folder",
+            )
+        with contextlib.suppress(OSError):
+            if not stat.S_ISREG(os.lstat(self.path).st_mode):
+                raise IndexUnavailable("the index path is not a regular file", hint="choose another index file")
+
+    def _open_sound(self) -> tuple[apsw.Connection, Identity] | None:
+        """A connection if the file is an index of this version, None if it is anything else or absent."""
+        for _ in range(100):
+            identity = self.identity()
+            if identity is None:
+                return None
+            connection: apsw.Connection | None = None
+            try:
+                connection = self._open()
+                application = connection.pragma("application_id")
+                version = connection.pragma("user_version")
+                sound = application == APPLICATION_ID and version == VERSION and self._has_tables(connection)
+                if sound:
+                    with reading(connection):
+                        check(connection, thorough=False)
+            except DAMAGE as error:
+                log.warning("index: %s", error)
+                sound = False
+            except BaseException:
+                if connection is not None:
+                    connection.close(True)
+                raise
+            if sound and connection is not None and self.identity() == identity:
+                return connection, identity
+            if connection is not None:
+                connection.close(True)
+            if self.identity() == identity:
+                return None
+            # It was replaced while it was opened: what was opened may be one file with the log of another.
+        return None
+
+    def _open(self) -> apsw.Connection:
+        connection = None
+        try:
+            connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+            connection.set_busy_timeout(BUSY_MS)
+            _configure(connection)
+            connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018  (the first read opens the WAL)
+            return connection
+        except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.FullError, apsw.PermissionsError):
+            if connection is not None:
+                connection.close(True)
+            return self._open_read_only()
+        except apsw.Error:
+            if connection is not None:
+                connection.close(True)
+            raise
+
+    def _open_read_only(self) -> apsw.Connection:
+        """Opens an index in a folder that cannot be written: what was checkpointed, never a half-applied log."""
+        if self.log_bytes():
+            connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
+        else:
+            uri = "file:" + _uri_quoted(self.path) + "?mode=ro&immutable=1"
+            connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        try:
+            connection.set_busy_timeout(BUSY_MS)
+            _configure(connection)
+            connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018
+        except apsw.Error:
+            connection.close(True)
+            raise
+        return connection
+
+    @staticmethod
+    def _has_tables(connection: apsw.Connection) -> bool:
+        names = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
+        return names >= TABLE_NAMES
+
+    def _make(self) -> None:
+        """Puts an empty index in the place of whatever is there. The caller holds the lock."""
+        self._refuse_transcript()
+        # The file goes before its log, so that nobody can open it without; what is left of a log is never seen by the
+        # next file (it would be replayed over it), because that is made only when all is gone.
+        for suffix in ("", *_COMPANIONS):
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(self.path + suffix)
+        # Made with its mode before SQLite sees it: the -wal and -shm files take the mode of the database.
+        os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.set_busy_timeout(BUSY_MS)
+            connection.pragma("page_size", 8192)
+            connection.pragma("journal_mode", "wal")
+            _configure(connection)
+            with connection:
+                connection.execute(TABLES)
+                connection.execute("INSERT INTO meta VALUES('revision', 0), ('snapshot_at', NULL), ('purge', 0)")
+                counts = {**dict.fromkeys(NOTES, 0), **quick_counts(connection)}
+                connection.executemany("INSERT INTO meta VALUES(?,?)", list(counts.items()))
+                connection.pragma("application_id", APPLICATION_ID)
+                connection.pragma("user_version", VERSION)
+        finally:
+            connection.close(True)
+
+    def _refuse_transcript(self) -> None:
+        # A slip in a setting must not cost a transcript; an index never begins so. (Looked at only here: closing a file
+        # drops this process's locks on it, so a file with a live connection must never be opened beside SQLite.)
+        with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as file:
+            if file.read(1) in (b"{", b"\xef"):
+                raise IndexUnavailable(
+                    "the index path names a file that looks like a transcript", hint="choose another index file"
+                )
+
+    @contextlib.contextmanager
+    def _translated_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (apsw.Error, OSError) as error:
+            log.warning("index: %s", type(error).__name__, exc_info=error)
+            raise IndexUnavailable(
+                f"the index cannot be opened ({type(error).__name__})",
+                hint="check that its folder can be written and its disk has space, or run `session-history doctor`",
+            ) from error
+
+
+def _configure(connection: apsw.Connection) -> None:
+    connection.pragma("synchronous", "normal")
+    connection.pragma("temp_store", "memory")
+    connection.pragma("cache_size", -16_384)
+    connection.pragma("journal_size_limit", 1 << 20)
+    # Freed pages are zeroed: what a deleted session said must not linger in them.
+    connection.pragma("secure_delete", True)
+
+
+@contextlib.contextmanager
+def reading(connection: apsw.Connection) -> Iterator[None]:
+    """A transaction in which everything that is read belongs to one snapshot."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _uri_quoted(path: str) -> str:
+    from urllib.parse import quote
+
+    return quote(path.replace("\\", "/") if sys.platform == "win32" else path)

@@ -1,0 +1,61 @@
+"""Which rows of the index a search may find."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from .records import integers
+from .schema import SESSION_SHIFT
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which rows may be found. `sessions` are the keys allowed (None: all but `excluded`).
+
+    Within one session, `span` (first and last row) or `rows` (each of them) bound what may be found further.
+    """
+
+    sessions: frozenset[int] | None = None
+    excluded: frozenset[int] = frozenset()
+    role: int | None = None
+    since: int | None = None
+    until: int | None = None
+    off_branch: bool = False
+    span: tuple[int, int] | None = None
+    rows: tuple[int, ...] | None = None
+
+    def within(self, session: int) -> bool:
+        return session not in self.excluded if self.sessions is None else session in self.sessions
+
+    def conditions(self) -> tuple[str, Callable[[], list[Any]]]:
+        """The same as SQL over rows of `search`, and what makes the bindings of one execution."""
+        parts: list[str] = []
+        values: list[array[int]] = []
+        if self.sessions is not None:
+            parts.append(f" AND (rowid >> {SESSION_SHIFT}) IN (SELECT value FROM carray(?))")
+            values.append(integers(sorted(self.sessions)))
+        elif self.excluded:
+            parts.append(f" AND (rowid >> {SESSION_SHIFT}) NOT IN (SELECT value FROM carray(?))")
+            values.append(integers(sorted(self.excluded)))
+        if self.span is not None:
+            parts.append(f" AND rowid BETWEEN {int(self.span[0])} AND {int(self.span[1])}")
+        if self.rows is not None:
+            # The plus keeps FTS5 from searching once for each of these rows.
+            parts.append(" AND +rowid IN (SELECT value FROM carray(?))")
+            values.append(integers(self.rows))
+        if self.role is not None:
+            parts.append(f" AND (rowid & 1) = {int(self.role)}")
+        if not self.off_branch:
+            parts.append(" AND rowid NOT IN (SELECT id FROM hidden)")
+        if self.since is not None or self.until is not None:
+            low = -(1 << 62) if self.since is None else self.since
+            high = (1 << 62) if self.until is None else self.until
+            parts.append(
+                f" AND (SELECT time >= {int(low)} AND time < {int(high)} FROM entries WHERE entries.id = search.rowid)"
+            )
+        return "".join(parts), lambda: [apsw.carray(value) for value in values]

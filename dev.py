@@ -125,7 +125,8 @@ def run_demo(python: Path, venv: Path) -> int:
     words = ["--root", "examples/sessions", "--index", str(index), "--no-maintenance", "search", "--limit", "3", QUERY]
     say(f'session-history --root examples/sessions search --limit 3 "{QUERY}"\n')
     status = subprocess.call([python, "-m", "harness_session_history", *words], cwd=PROJECT, env=own)
-    say('\nYour own sessions: python3 dev.py run search "words that were said"')
+    say("\nOpen a hit:         python3 dev.py run --root examples/sessions open SESSION_ID ENTRY_ID")
+    say('Your own sessions:  python3 dev.py run search "words that were said"')
     return status
 
 

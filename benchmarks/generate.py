@@ -5,7 +5,7 @@
     python -m benchmarks.generate --out DIR --shape one-large|images|many [--bytes ...] [--sessions N]
 
 DIR becomes a sessions folder (a folder per working directory, transcripts in it). By bytes, tool results are about
-53 %, assistant messages 41 % (mostly tool arguments), user messages 4 % (mostly images); text entries have a median of
+53 %, assistant messages 42 % (mostly tool arguments), user messages 4 % (mostly images); text entries have a median of
 about 100 bytes and a 99th percentile of 2.5 KB. There are abandoned branches, compactions, forks with copied entries,
 child sessions, names, custom entries; times spread over two years.
 """

@@ -47,6 +47,15 @@ def test_each_character_of_a_script_without_spaces_is_a_word(text: str) -> None:
     assert len(words_of(text)) == len(text)
 
 
+@pytest.mark.parametrize("text", ["done🥳", "🤖Done", "done🫠", "DONE🏽", "₺done", "done⏸", "\u2e40done", "\u2068done\u2069"])
+def test_a_symbol_newer_than_the_tokenizer_is_no_letter(text: str) -> None:
+    assert words_of(text) == ["done"]
+
+
+def test_a_symbol_between_words_says_nothing_less_of_the_folded_text() -> None:
+    assert skeleton("All done🥳 — ship it 🚀") == ("all done🥳 — ship it 🚀", True)
+
+
 def test_marks_that_are_vowels_are_kept() -> None:
     assert len(words_of("किताब")) == 1
     assert words_of("กิน") != words_of("กุน")

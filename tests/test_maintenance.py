@@ -16,8 +16,8 @@ import pytest
 
 from harness_session_history import IndexUnavailable, SessionHistory, maintenance
 from harness_session_history import history as history_module
+from harness_session_history.index.file import LOG_BYTES
 from harness_session_history.index.lock import FileLock
-from harness_session_history.index.upkeep import LOG_BYTES
 from harness_session_history.maintenance import worker_lock
 from indexes import contents
 from support import World, append

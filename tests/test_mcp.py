@@ -116,4 +116,4 @@ def test_without_the_sdk_the_shell_says_what_to_install(
     monkeypatch.delitem(sys.modules, "harness_session_history.recall.mcp_server", raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
     assert cli.main(["--root", str(session.archive.root), "--index", str(session.archive.agent / "i" / "x.db"), "mcp"]) == 2
-    assert "harness-session-history[mcp]" in capsys.readouterr().err
+    assert ".[mcp]" in capsys.readouterr().err

@@ -96,11 +96,11 @@ def test_what_a_model_is_told_is_short_and_names_the_tools() -> None:
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("search", {}, "query is missing"),
     ("search", {"query": ""}, "a string of 1–500 characters"),
-    ("search", {"query": "x" * 501}, "a string of 1–500 characters"),
+    ("search", {"query": "x" * 501}, "a string of 1–500 characters; got 501 characters of type str"),
     ("search", {"query": 5}, "got a value of type int"),
     ("search", {"query": "plover \ud800"}, "query must be"),
     ("search", {"query": "plover", "limit": 0}, "an integer 1–20"),
-    ("search", {"query": "plover", "limit": 21}, "an integer 1–20"),
+    ("search", {"query": "plover", "limit": 21}, "an integer 1–20; got 21, of type int"),
     ("search", {"query": "plover", "limit": True}, "got a value of type bool"),
     ("search", {"query": "plover", "limit": "5"}, "got a value of type str"),
     ("search", {"query": "plover", "before": ""}, "before must be"),

@@ -273,7 +273,7 @@ def check_catalog(history: SessionHistory) -> None:
     desk = history._readers.desk
     anew = Catalog(desk.catalog.below)
     anew.update(desk.connection())
-    left_out = ("selections", "compared", "_ordered")
+    left_out = ("selections", "compared", "_ordered", "_latest", "_paths")
     kept, wanted = (
         {name: value for name, value in vars(c).items() if name not in left_out} for c in (desk.catalog, anew)
     )

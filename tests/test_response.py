@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, get_type_hints
 
@@ -64,6 +67,13 @@ def test_marks_are_no_part_of_the_data() -> None:
     result = HistoryResult({"operation": "list", "results": []}, marks=[[(0, 4)]])
     assert result.marks == [[(0, 4)]] and "marks" not in result
     assert HistoryResult({}).marks == []
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda result: pickle.loads(pickle.dumps(result))])
+def test_a_copied_or_pickled_result_is_the_same_with_its_marks(again: Callable[[HistoryResult], HistoryResult]) -> None:
+    result = HistoryResult({"operation": "search", "results": [HIT]}, marker=lambda snippet: [(0, len(snippet))])
+    second = again(result)
+    assert type(second) is HistoryResult and second == result and second.marks == [[(0, 4)]]
 
 
 def test_records_of_a_search_are_flat_and_have_the_same_keys() -> None:

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from builder import ArchiveBuilder
 from harness_session_history.archive.discovery import walk
 from harness_session_history.archive.revisit import remember, revisit
@@ -43,7 +44,7 @@ def never() -> bool:
 
 
 def only_file(roots: Roots) -> Path:
-    return sorted(Path(roots[0].path).rglob("*.jsonl"))[0]
+    return min(Path(roots[0].path).rglob("*.jsonl"))
 
 
 def test_nothing_changed_is_the_same_walk(roots: Roots) -> None:

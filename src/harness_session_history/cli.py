@@ -162,7 +162,7 @@ async def _serve(history: SessionHistory) -> None:
             raise
         raise InvalidRequest(
             "mcp needs the Model Context Protocol SDK",
-            hint="Install the extra: pip install 'harness-session-history[mcp]'.",
+            hint="Install this package with its extra `mcp`: pip install '.[mcp]' in the project's folder.",
         ) from error
     await serve(history)
 

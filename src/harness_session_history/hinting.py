@@ -28,6 +28,8 @@ SHOWN = 5
 COUNTED = 1000
 #: How long all terms of a query are counted exactly.
 COUNT_SECONDS = 0.008
+#: How long queries are tried for one that has results.
+SUGGEST_SECONDS = 0.01
 #: How long words that stand nowhere are corrected.
 CORRECT_SECONDS = 0.015
 #: Parts of a term that are looked for on their own where the whole stands nowhere.
@@ -132,7 +134,10 @@ class _Helper:
     def suggestion(self, query: Query, counts: Sequence[int], corrected: list[str]) -> str | None:
         """A query that has results: misspelt words corrected, else the words dropped that occur nowhere, else one word."""
         written = [term.text for term in query.terms]
+        until = time.monotonic() + SUGGEST_SECONDS
         for candidate in self._candidates(written, corrected, counts):
+            if time.monotonic() > until:
+                break
             if candidate and candidate != written and self._has_results(" ".join(candidate)):
                 return " ".join(candidate)
         return None

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator
 from functools import cached_property, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import apsw
 
@@ -21,9 +21,8 @@ from .archive.sources import Walk
 from .budget import Budget, Outcome, Progress
 from .desk import ATTEMPTS, Cancelled, Damaged, Desk, Job, Lane, closed, damaged_again, unavailable
 from .errors import IndexUnavailable, InvalidRequest, RefreshIncomplete, SessionNotFound
-from .index.file import IndexFile
+from .index.file import LONG_LOG_BYTES, IndexFile
 from .index.freshness import compare, prefixes
-from .index.upkeep import LONG_LOG_BYTES
 from .lookout import Lookout
 from .maintenance import Maintainer, changes, worker_lock
 from .request import ListRequest, OpenRequest, SearchRequest, build_request, unset
@@ -232,7 +231,7 @@ class SessionHistory:
             self._writers.close()
             self.maintainer.stop()
 
-    async def __aenter__(self) -> SessionHistory:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

@@ -32,7 +32,7 @@ class Problems:
 def problems(case: Case, report: dict[str, Any]) -> list[dict[str, str]]:
     """``{severity, code, text, command}`` each: an error makes answers wrong or impossible, a warning incomplete."""
     found = Problems()
-    _of_roots(case, report, found)
+    _of_roots(report, found)
     _of_index(case, found)
     _of_freshness(case, found)
     _of_files(case, report, found)
@@ -47,7 +47,7 @@ def problems(case: Case, report: dict[str, Any]) -> list[dict[str, str]]:
     return found.sorted()
 
 
-def _of_roots(case: Case, report: dict[str, Any], found: Problems) -> None:
+def _of_roots(report: dict[str, Any], found: Problems) -> None:
     for root in report["roots"]:
         path = for_shell(root["path"])
         if not root["reachable"]:

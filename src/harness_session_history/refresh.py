@@ -27,6 +27,7 @@ from .index.file import BUSY_MS, IndexFile
 from .index.freshness import Difference, compare
 from .index.records import SourceRow
 from .index.schema import FIRST_KEY, FOREIGN, SESSION, UNREADABLE
+from .index.upkeep import STEP_PAGES
 from .index.writer import Overtaken, Writer
 from .pipeline import ReaderLost, Readers
 from .reading import Begin, End, Failed, Frame, Part, Task, read
@@ -45,6 +46,8 @@ SAVE_SECONDS = 0.3
 ELSEWHERE_BYTES = 4 << 20
 #: From so many bytes on, files are read in processes of their own.
 PARALLEL_BYTES = 32 << 20
+#: Segments are merged only as long as this much time is left.
+MERGE_SECONDS = 1.0
 #: How often a file that is replaced while it is read is tried again.
 ATTEMPTS = 3
 
@@ -157,6 +160,8 @@ class Refresh:
             self._requeue()
             if self._queue:
                 self._work()
+            if self._bytes >= PARALLEL_BYTES:
+                self._merge()
         except (Stopped, apsw.InterruptError):
             self.writer.rollback()
             self.connection.set_progress_handler(None)
@@ -228,6 +233,15 @@ class Refresh:
         self._queue.append(item)
         self._files += 1
         self._bytes += item.bytes
+
+    def _merge(self) -> None:
+        """After much work, joins segments in short steps while there is time: every search looks into each of them."""
+        done = False
+        while not done and self.budget.left() > MERGE_SECONDS:
+            self.budget.check()
+            self.writer.begin()
+            done = self.writer.merge_step(STEP_PAGES)
+            self.writer.commit()
 
     # -- reading ----------------------------------------------------------------------------------------------------
 

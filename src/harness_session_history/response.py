@@ -180,6 +180,10 @@ class HistoryResult(dict[str, Any]):
         super().__init__(*values)
         self._marks, self._marker = marks, marker
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What works out the marks belongs to this process; what is copied or pickled carries the marks themselves.
+        return type(self), (dict(self),), {"_marks": self.marks}
+
     @property
     def marks(self) -> list[Spans]:
         """Worked out by `marker` from the snippets when a display first asks."""

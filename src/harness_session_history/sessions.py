@@ -12,6 +12,7 @@ from .archive.branch import Columns, Tree
 from .archive.entries import Facts
 from .index.records import EntryColumns, SourceRow, TreePart, row_id
 from .index.soundness import Unsound
+from .index.trees import tree_columns
 from .index.writer import Writer
 
 #: Kind bytes of entries that have text, and the role each stands for.
@@ -189,7 +190,7 @@ class Extension(SessionStore):
             added = sum(kinds.count(kind) for _, kinds, _, _ in self.parts for kind in TEXT_ROLES)
             self._put(row, facts, facts.nodes - 1 if facts.nodes else None, messages + added, ordered)
         else:
-            self.parts = self.writer.tree_columns(self.key, facts.nodes)
+            self.parts = tree_columns(self.writer.connection, self.key, facts.nodes)
             self._write_rows(row, facts, Tree(self.parts))
         if not self.sessions.counts(row, facts):
             # Its first message may be older than its header, which until then was its latest activity.

@@ -12,8 +12,8 @@ from .archive.sources import Walk
 from .budget import Budget, Lost, Outcome, Progress, Stopped
 from .desk import ATTEMPTS, Cancelled, Damaged, Desk, damaged_again, unavailable
 from .errors import RefreshIncomplete
-from .index.file import DAMAGE, IndexFile
-from .index.upkeep import LOG_BYTES, tidy, truncate_log
+from .index.file import DAMAGE, LOG_BYTES, IndexFile
+from .index.upkeep import tidy, truncate_log
 from .index.writer import Overtaken, Writer
 from .lookout import Lookout
 from .refresh import Refresh

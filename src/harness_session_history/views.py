@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -42,13 +41,8 @@ class Views:
             )
         return session
 
-    def selected(self, request: ListRequest | SearchRequest) -> Iterator[SessionRow]:
-        """All sessions that a request's scope and session filters let through (not its dates)."""
-        sessions = self.catalog.sessions
-        for key in self._selected_keys(request):
-            yield sessions[key]
-
-    def _selected_keys(self, request: ListRequest | SearchRequest) -> frozenset[int]:
+    def selected_keys(self, request: ListRequest | SearchRequest) -> frozenset[int]:
+        """Keys of all sessions that a request's scope and session filters let through (not its dates)."""
         if request.session_id is not None:
             key = self.catalog.key_by_id.get(request.session_id)
             return self._filtered(request, [] if key is None else [key])
@@ -77,7 +71,7 @@ class Views:
         allowed: frozenset[int] | None = None
         dated = request.since is not None or request.until is not None
         if request.session_id is not None or request.kind != "any" or request.cwd is not None or dated:
-            allowed = self._selected_keys(request)
+            allowed = self.selected_keys(request)
         if allowed is not None and dated:
             sessions, since, until = self.catalog.sessions, request.since, request.until
             allowed = frozenset([key for key in allowed if _overlaps(sessions[key], since, until)])
@@ -198,17 +192,11 @@ class Views:
 
 def listed(views: Views, request: ListRequest) -> tuple[list[dict[str, Any]], bool]:
     """The session views of a list answer, latest activity first, and whether there are more."""
-    sessions = [
-        session
-        for session in views.selected(request)
-        if _within(session.activity, request.since, request.until)
-    ]
-    latest = heapq.nsmallest(request.limit, sessions, key=_latest_first)
-    return [views.view(session) for session in latest], len(sessions) > request.limit
-
-
-def _latest_first(session: SessionRow) -> tuple[int, str]:
-    return (1 << 62 if session.activity is None else -session.activity), session.session_id
+    selected, sessions = views.selected_keys(request), views.catalog.sessions
+    latest = [sessions[key] for key in views.catalog.latest_keys() if key in selected]
+    if request.since is not None or request.until is not None:
+        latest = [one for one in latest if _within(one.activity, request.since, request.until)]
+    return [views.view(session) for session in latest[: request.limit]], len(latest) > request.limit
 
 
 def _within(moment: int | None, since: int | None, until: int | None) -> bool:

@@ -56,12 +56,13 @@ _BIDI: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _TAGS: Final = "\U000e0000-\U000e007f"
 _STRING_BODY: Final = r"[^\x07\x0a\x0d\x1b\x80-\x9f]*+"
 # A string sequence (OSC, DCS, SOS, PM, APC) without its terminator loses only its introducer: the text behind it stays.
+# An 8-bit introducer of nothing complete is a control character like any other.
 _ESCAPE: Final = (
     rf"(?:\x1b[\]P^_X]|[\x90\x98\x9d-\x9f]){_STRING_BODY}(?:\x07|\x1b\\|\x9c)"
-    r"|(?:\x1b\[|\x9b)[0-?]*+[ -/]*+[@-~]?"
+    r"|\x1b\[[0-?]*+[ -/]*+[@-~]?"
+    r"|\x9b[0-?]*+[ -/]*+[@-~]"
     r"|\x1b[ -/]++[0-~]?"
     r"|\x1b[0-~]"
-    r"|[\x90\x98\x9d-\x9f]"
 )
 _REMOVED: Final = re.compile(f"(?:{_ESCAPE}|[{_BIDI}{_TAGS}])++")
 _DIRTY: Final = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f{_BIDI}\ud800-\udfff{_TAGS}]")

@@ -212,7 +212,7 @@ def freshness(result: Answer) -> Freshness:
     tail = "".join(f"; {item}" for item in aside) + "."
     if result.get("complete") is True and not lacking:
         if not selected:
-            return Freshness("plain", "No sessions", f"there is no session file to look in{tail}")
+            return Freshness("plain", "No sessions", f"there is no session file to look in (`session-history doctor` says where it looked){tail}")
         checked = f", checked {when(state.get('checkedAt'))}" if state.get("checkedAt") else ""
         whole = "the one session is" if selected == 1 else f"all {selected:,} sessions are"
         return Freshness("good", "Complete", f"{whole} indexed as on disk{checked}{tail}")

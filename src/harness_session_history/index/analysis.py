@@ -52,6 +52,8 @@ _DECORATION = (
     (0x08CA, 0x08FF), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF), (0xFE20, 0xFE2F),
 )  # fmt: skip
 _MARKS, _PRIVATE = (0x0700, 0x1FFF), 0xE000
+_PICTURES = (0x1F000, 0x1FBFF)  # emoji and other pictures; what is not assigned yet will be one
+_KNOWN_SIGNS = (0x2701, 0x27BF)
 
 
 def _within(codepoint: int, ranges: tuple[tuple[int, int], ...]) -> bool:
@@ -79,6 +81,20 @@ def _mark(character: str) -> str:
     return character
 
 
+def _is_newer_sign(codepoint: int, character: str, category: str) -> bool:
+    """Whether a symbol or sign may be newer than SQLite's tokenizer, which would take it for a letter of the word beside.
+
+    It knows Unicode 6.1; the oldest tables of Python are those of 3.2, so the signs most used of those between are named.
+    """
+    if category == "Cn":
+        return _PICTURES[0] <= codepoint <= _PICTURES[1]
+    return (
+        unicodedata.ucd_3_2_0.category(character) == "Cn"
+        and not _KNOWN_SIGNS[0] <= codepoint <= _KNOWN_SIGNS[1]
+        and character not in JOINERS
+    )
+
+
 def _substitute(character: str) -> str:
     """What the analysis puts in the place of one character: for most the character itself."""
     codepoint = ord(character)
@@ -98,6 +114,8 @@ def _substitute(character: str) -> str:
             text = compatible if compatible.isalnum() else character
     else:
         text = character
+        if _is_newer_sign(codepoint, character, category):
+            return " "
         if category != "Cn":  # what is not yet assigned in such a script may be a letter for SQLite
             return character
     return f" {text} " if _within(codepoint, _UNSPACED) else text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import apsw
 
+from ..archive.names import named_id
 from .records import SessionRow, SourceRow
 from .soundness import Unsound
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from ..archive.sources import SourceFile
     from .freshness import Difference
 
+_SEPARATOR = os.sep.encode()
 _SOURCES = (
     "SELECT id, path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent_path, tombstoned, stamp, session_id, "
     "session, last_time, damaged, indexed_at FROM sources WHERE revision > ?"
@@ -46,6 +49,8 @@ class Catalog:
         #: The files that were compared with this catalog last, and how they differ; emptied likewise.
         self.compared: tuple[dict[bytes, SourceFile], Difference] | None = None
         self._tombstoned: set[int] = set()
+        self._latest: list[int] = []
+        self._paths: dict[str, list[bytes]] = {}
 
     def update(self, connection: apsw.Connection) -> bool:
         """Brings the catalog to the snapshot that `connection` sees; True if anything changed.
@@ -84,7 +89,7 @@ class Catalog:
                 self.outside.add(session.key)
             if session.source is not None:
                 self.key_by_path[session.path] = session.key
-        self._ordered = []
+        self._ordered, self._latest, self._paths = [], [], {}
         self.selections.clear()
         self.compared = None
         self.revision = revision
@@ -107,6 +112,26 @@ class Catalog:
         if len(self._ordered) != len(self.sessions):
             self._ordered = sorted(self.sessions)
         return self._ordered
+
+    def latest_keys(self) -> list[int]:
+        """All session keys, the one with the latest activity first, then by id; those without a time last."""
+        if len(self._latest) != len(self.sessions):
+            self._latest = sorted(self.sessions, key=self._latest_first)
+        return self._latest
+
+    def _latest_first(self, key: int) -> tuple[int, str]:
+        session = self.sessions[key]
+        activity = session.activity
+        return (1 << 62 if activity is None else -activity), session.session_id
+
+    def paths_of(self, session_id: str) -> list[bytes]:
+        """Paths of the known files that carry a session's id, or that are named after it and carry none."""
+        if not self._paths:
+            for path, row in self.sources.items():
+                said = row.session_id if row.session_id is not None else named_id(path.rpartition(_SEPARATOR)[2])
+                if said is not None:
+                    self._paths.setdefault(said, []).append(path)
+        return self._paths.get(session_id, [])
 
     def tombstoned_keys(self) -> set[int]:
         """Keys of the sessions that are deleted as far as their files say."""

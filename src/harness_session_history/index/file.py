@@ -25,6 +25,8 @@ log = logging.getLogger("harness_session_history")
 _COMPANIONS = ("-wal", "-shm", "-journal")
 #: An index that cannot be opened because of these is no index, or no longer one.
 DAMAGE = (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, Unsound)
+#: A log longer than this (bytes) is emptied after a refresh; twenty times as long, and a worker is called for it.
+LOG_BYTES, LONG_LOG_BYTES = 1 << 20, 20 << 20
 #: How long a call waits for another process that makes or heals the index.
 WAIT_SECONDS = 10.0
 #: How long SQLite itself waits where two processes open, close or write one file at once.
@@ -75,7 +77,7 @@ class IndexFile:
 
         Raises IndexUnavailable where that is impossible.
         """
-        self._prepare_folder()
+        self.prepare_folder()
         with self._translated_errors():
             opened = self._open_sound()
             if opened is not None:
@@ -104,7 +106,8 @@ class IndexFile:
         """Held for the moment in which a file is made: not the writer's lock, which may be held for long."""
         return FileLock(self.path + ".making").held(WAIT_SECONDS)
 
-    def _prepare_folder(self) -> None:
+    def prepare_folder(self) -> None:
+        """Makes the index's folder if need be. Raises IndexUnavailable if that fails, or if others can enter it."""
         folder = os.path.dirname(self.path)
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -165,13 +168,13 @@ class IndexFile:
         except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.FullError, apsw.PermissionsError):
             if connection is not None:
                 connection.close(True)
-            return self._open_read_only()
+            return self.open_read_only()
         except apsw.Error:
             if connection is not None:
                 connection.close(True)
             raise
 
-    def _open_read_only(self) -> apsw.Connection:
+    def open_read_only(self) -> apsw.Connection:
         """Opens an index in a folder that cannot be written: what was checkpointed, never a half-applied log."""
         if self.log_bytes():
             connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
@@ -194,7 +197,7 @@ class IndexFile:
 
     def _make(self) -> None:
         """Puts an empty index in the place of whatever is there. The caller holds the lock."""
-        self._refuse_transcript()
+        self.refuse_transcript()
         # The file goes before its log, so that nobody can open it without; what is left of a log is never seen by the
         # next file (it would be replayed over it), because that is made only when all is gone.
         for suffix in ("", *_COMPANIONS):
@@ -218,7 +221,8 @@ class IndexFile:
         finally:
             connection.close(True)
 
-    def _refuse_transcript(self) -> None:
+    def refuse_transcript(self) -> None:
+        """Raises IndexUnavailable if the path names a transcript."""
         # A slip in a setting must not cost a transcript; an index never begins so. (Looked at only here: closing a file
         # drops this process's locks on it, so a file with a live connection must never be opened beside SQLite.)
         with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as file:

@@ -58,6 +58,10 @@ class Difference:
         }
 
 
+#: Up to so many files are simply all looked at.
+FEW = 64
+
+
 def compare(walk: Walk, catalog: Catalog, session_id: str | None = None) -> Difference:
     """The difference between a walk and the snapshot, for all files or for those of one session.
 
@@ -75,7 +79,8 @@ def _compared(walk: Walk, catalog: Catalog, session_id: str | None) -> Differenc
     difference = Difference()
     sources = catalog.sources
     oldest = newest = None
-    for path, file in walk.files.items():
+    files = walk.files if session_id is None else _own_files(walk, catalog, session_id)
+    for path, file in files.items():
         row = sources.get(path)
         if session_id is not None and not _belongs(session_id, file, row):
             continue
@@ -105,8 +110,17 @@ def _compared(walk: Walk, catalog: Catalog, session_id: str | None) -> Differenc
         elif row.state == FOREIGN and file.named_id is not None and row.identity[2] > 0:
             difference.unavailable += 1
     difference.oldest_indexed_at, difference.newest_indexed_at = oldest, newest
-    _add_absent(difference, walk, sources, session_id)
+    absent = sources.keys() if session_id is None else catalog.paths_of(session_id)
+    _add_absent(difference, walk, sources, absent, session_id)
     return difference
+
+
+def _own_files(walk: Walk, catalog: Catalog, session_id: str) -> dict[bytes, SourceFile]:
+    """The files that may belong to a session: not all of them need be looked at for it."""
+    if len(walk.files) <= FEW:
+        return walk.files
+    known = {path: walk.files[path] for path in catalog.paths_of(session_id) if path in walk.files}
+    return known | {file.path: file for file in compare(walk, catalog).new if file.named_id == session_id}
 
 
 def _belongs(session_id: str, file: SourceFile, row: SourceRow | None) -> bool:
@@ -125,12 +139,18 @@ def _carries(row: SourceRow) -> bool:
     return row.state == SESSION or (row.state == UNREADABLE and row.session is not None)
 
 
-def _add_absent(difference: Difference, walk: Walk, sources: dict[bytes, SourceRow], session_id: str | None) -> None:
+def _add_absent(
+    difference: Difference,
+    walk: Walk,
+    sources: dict[bytes, SourceRow],
+    known: Iterable[bytes],
+    session_id: str | None,
+) -> None:
     away = {os.fsencode(root.path) for root in walk.roots if not root.reachable}
     away_known: set[bytes] = set()
     below = prefixes([root.path for root in walk.roots])
     unreadable_now = {path for path, _ in walk.unavailable}
-    for path in sources.keys() - walk.files.keys() - unreadable_now:
+    for path in set(known).difference(walk.files, unreadable_now):
         row = sources[path]
         if not _carries(row) or (session_id is not None and row.session_id != session_id):
             continue

@@ -72,7 +72,7 @@ def examine(path: str, cancelled: Callable[[], bool] = lambda: False) -> Health:
     except apsw.NotADBError:
         health.state, health.reason = "foreign", "it is no SQLite database"
         try:
-            IndexFile(path)._refuse_transcript()
+            IndexFile(path).refuse_transcript()
         except IndexUnavailable as refusal:
             health.state, health.reason, health.not_writable_because = "refused", str(refusal), str(refusal)
             return health
@@ -93,7 +93,7 @@ def reading(path: str, cancelled: Callable[[], bool] = lambda: False) -> Iterato
         connection.pragma("query_only", True)
         connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018  (the first read opens the log)
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError):
-        connection = IndexFile(path)._open_read_only()
+        connection = IndexFile(path).open_read_only()
     try:
         connection.set_busy_timeout(2_000)
         connection.pragma("temp_store", "memory")
@@ -133,7 +133,7 @@ def _look_at_files(health: Health) -> bool:
     health.free_bytes = shutil.disk_usage(folder).free
     try:
         # The folder is there, so this makes nothing: it is what every call does first.
-        IndexFile(health.path)._prepare_folder()
+        IndexFile(health.path).prepare_folder()
     except IndexUnavailable as refusal:
         health.state, health.reason, health.not_writable_because = "refused", str(refusal), str(refusal)
         return False

@@ -19,6 +19,7 @@ from .analysis import (
     changing_characters,
     cut_words,
     foreign_characters,
+    in_word,
     joined_words,
     unify,
     unjoined,
@@ -201,6 +202,12 @@ class _Folds(dict[str, str]):
 _FOLDS = _Folds()
 
 
+def _keeps_place(character: str) -> bool:
+    """Whether the folded text holds in the character's place what the analysis makes of it: itself or nothing of a word."""
+    made = SUBSTITUTES[ord(character)]
+    return made.strip() in (character, _FOLDS[character]) or (made == " " and not in_word(character))
+
+
 def skeleton(text: str) -> tuple[str, bool]:
     """``text`` folded character by character, each in its old place, and whether that says all.
 
@@ -210,7 +217,7 @@ def skeleton(text: str) -> tuple[str, bool]:
     if text.isascii():
         return text.lower(), True
     foreign = foreign_characters(text)
-    plain = not any(_continues(c) or SUBSTITUTES[ord(c)].strip() not in (c, _FOLDS[c]) for c in foreign)
+    plain = not any(_continues(c) or not _keeps_place(c) for c in foreign)
     folding = {ord(c): _FOLDS[c] for c in foreign if _FOLDS[c] != c}
     if len(folding) > 16:
         return _lower(text.translate(folding)), plain

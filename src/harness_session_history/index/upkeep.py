@@ -11,8 +11,6 @@ from .writer import Writer
 
 #: Pages that one step of a merge may write; a step is one short transaction.
 STEP_PAGES = 250
-#: A log longer than this (bytes) is emptied after a refresh; twenty times as long, and a worker is called for it.
-LOG_BYTES, LONG_LOG_BYTES = 1 << 20, 20 << 20
 #: How long maintenance waits for readers to leave the log.
 PATIENCE_MS = 1000
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import apsw
 
@@ -14,10 +13,7 @@ from ..archive.entries import find_id
 from .records import EntryColumns, SourceRow, TreePart, integers, row_id, session_range
 from .schema import FIRST_KEY, GONE, SESSION, SESSION_SHIFT
 from .soundness import quick_counts
-from .trees import joined_links, tree_columns
-
-if TYPE_CHECKING:
-    from ..archive.branch import Columns
+from .trees import joined_links
 
 #: Text that is held back until it is written in one go.
 TEXT_CHARACTERS = 2_000_000
@@ -208,10 +204,6 @@ class Writer:
             "SELECT first_node + nodes FROM trees WHERE session=? ORDER BY first_node DESC LIMIT 1", (session,)
         ).fetchone()
         return int(row[0]) if row else 0
-
-    def tree_columns(self, session: int, nodes: int) -> list[Columns]:
-        """(ids, kinds, links, marks) of all of a session's nodes, in order."""
-        return tree_columns(self.connection, session, nodes)
 
     def has_ids(self, session: int, ids: set[bytes], *, below: int) -> bool:
         """Whether any of these ids stands in the session's tree before node `below`."""

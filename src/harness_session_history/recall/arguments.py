@@ -134,7 +134,7 @@ def schema(declared: type[Arguments]) -> dict[str, Any]:
 def checked(declared: type[A], given: Mapping[str, object]) -> A:
     """The arguments, if they are right; None counts as not given, and ``from_`` as ``from``.
 
-    Raises InvalidRequest, which names the argument, its bound and the value's type, never the value.
+    Raises InvalidRequest, which names the argument, its bound and the value's type, never what a string says.
     """
     values = {name.removesuffix("_"): value for name, value in given.items() if value is not None}
     fields = {field.encode_name: field for field in msgspec.structs.fields(declared)}
@@ -151,8 +151,8 @@ def checked(declared: type[A], given: Mapping[str, object]) -> A:
             msgspec.convert(values[name], field.type)
             _refuse_surrogates(values[name])
         except ValueError:
-            found = f"{name} must be {bound}; got a value of type {type(values[name]).__name__}"
-            raise InvalidRequest(found, hint=f"give {name} as {bound}") from None
+            got = f"{_measured(properties[name], values[name])} of type {type(values[name]).__name__}"
+            raise InvalidRequest(f"{name} must be {bound}; got {got}", hint=f"give {name} as {bound}") from None
     made = msgspec.convert(values, declared)
     made.check()
     return made
@@ -169,6 +169,16 @@ def _bound(declared: dict[str, Any]) -> str:
         of = f"strings of {items['minLength']}–{items['maxLength']} characters"
         return f"a list of {declared['minItems']}–{declared['maxItems']} {of}"
     return f"a string of {declared['minLength']}–{declared['maxLength']} characters"
+
+
+def _measured(declared: dict[str, Any], value: object) -> str:
+    """What is wrong with a value, if that is its size."""
+    if declared.get("type") == "integer" and type(value) is int and abs(value) < 10**9:
+        return f"{value},"
+    size = len(value) if isinstance(value, str) and "maxLength" in declared else None
+    if size is not None and not declared["minLength"] <= size <= declared["maxLength"]:
+        return f"{size} characters"
+    return "a value"
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")

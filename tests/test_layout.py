@@ -1,0 +1,124 @@
+"""The walls of the package: who may import whom, and what is loaded only when it is needed. Read from the sources."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "src" / "harness_session_history"
+NAME = PACKAGE.name
+MODULES = {
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+#: What of `archive` is plain types and names, and so may be known to the index.
+PLAIN = {"archive.entries", "archive.names", "archive.sources"}
+#: What the views, the shell and the tools may see: arguments, errors, answers, and the histories that take and give them.
+PUBLIC = {"", "arguments", "default", "doctor", "errors", "history", "options", "request", "response"}
+#: Loaded where it is used and nowhere else, with the modules whose purpose it is.
+LAZY = {
+    "IPython": set[str](),
+    "argparse": {"cli", "options"},
+    "asyncio": set[str](),
+    "html": {"display.notebook", "display.timeline"},
+    "mcp": {"recall.mcp_server"},
+    "mcp_types": {"recall.mcp_server"},
+    "msvcrt": {"index.lock"},
+    "fcntl": {"index.lock"},
+    "platformdirs": set[str](),
+    "rich": set[str](),
+    "subprocess": {"pipeline", "remote"},
+    "watchfiles": set[str](),
+}
+
+
+def for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def statements(node: ast.AST, *, top_only: bool, types: bool) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The import statements below a node: all, or those that run when the module is loaded."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        elif for_types(child) and not types:
+            continue
+        elif not (top_only and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)):
+            yield from statements(child, top_only=top_only, types=types)
+
+
+def imported(module: str, *, top_only: bool = False, types: bool = False) -> set[str]:
+    """What a module imports: names within the package relative to it (\"\" is the package), others as they are."""
+    found = set()
+    package = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
+    for node in statements(ast.parse(MODULES[module].read_bytes()), top_only=top_only, types=types):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif node.level == 0:
+            found.add(node.module or "")
+        else:
+            parts = package.split(".") if package else []
+            base = ".".join([*parts[: len(parts) - node.level + 1], *([node.module] if node.module else [])])
+            for alias in node.names:
+                below = f"{base}.{alias.name}".lstrip(".")
+                found.add(below if below in MODULES else base)
+    assert not [name for name in found if name.split(".")[0] == NAME], "imports within the package are relative"
+    return found
+
+
+def within(module: str, *packages: str) -> bool:
+    return any(module == package or module.startswith(package + ".") for package in packages)
+
+
+def own(module: str, *, types: bool = False) -> set[str]:
+    return {name for name in imported(module, types=types) if name in MODULES}
+
+
+def belonging_to(*packages: str) -> list[str]:
+    return [module for module in MODULES if within(module, *packages)]
+
+
+@pytest.mark.parametrize("module", belonging_to("archive"))
+def test_the_archive_knows_nothing_of_the_rest(module: str) -> None:
+    assert {name for name in own(module) if not within(name, "archive", "errors")} == set()
+
+
+@pytest.mark.parametrize("module", belonging_to("index"))
+def test_the_index_sees_plain_types_of_the_archive_and_nothing_else(module: str) -> None:
+    assert {name for name in own(module) if not within(name, "index", "errors")} <= PLAIN
+
+
+@pytest.mark.parametrize("module", belonging_to("display", "recall", "cli", "options"))
+def test_views_tools_and_shell_see_only_what_is_public(module: str) -> None:
+    beside = {name for name in own(module, types=True) if not within(name, "display", "recall")}
+    assert beside <= PUBLIC
+
+
+@pytest.mark.parametrize("module", belonging_to("display"))
+def test_views_need_nothing_but_an_answer(module: str) -> None:
+    assert {name for name in own(module) if not within(name, "display")} <= {"response"}
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module != "__main__"])
+def test_nothing_imports_the_shell(module: str) -> None:
+    assert "cli" not in own(module, types=True)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_what_is_heavy_is_imported_where_it_is_used(module: str) -> None:
+    tops = {name.split(".")[0] for name in imported(module, top_only=True)}
+    assert {name for name in tops & LAZY.keys() if module not in LAZY[name]} == set()
+
+
+def test_a_history_is_loaded_without_what_only_some_calls_need() -> None:
+    heavy = [*LAZY, f"{NAME}.refresh", f"{NAME}.index.query", f"{NAME}.index.search", f"{NAME}.display"]
+    heavy.remove("fcntl")  # the standard library has loaded it for its own purposes
+    code = f"import sys, {NAME}.default; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -188,6 +188,34 @@ def test_the_default_history_is_made_from_the_environment(world: World) -> None:
     assert world.index.exists() and done.stderr == ""
 
 
+FOLLOWING = """
+import asyncio, os
+from harness_session_history import session_history
+async def main():
+    for name in ("one", "two", "two"):
+        os.environ["SESSION_HISTORY_ROOTS"] = os.path.join(os.environ["PLACE"], name)
+        os.environ["SESSION_HISTORY_INDEX"] = os.path.join(os.environ["PLACE"], "index-" + name, "history.sqlite3")
+        print(*[hit["snippet"] for hit in (await session_history(query="findme"))["results"]])
+asyncio.run(main())
+"""
+
+
+def test_the_default_history_follows_an_environment_that_changes(world: World) -> None:
+    for name in ("one", "two"):
+        session = world.session(name)
+        session.user("findme in " + name)
+        session.save(folder=name)
+    environment = {
+        **without_environment(dict(os.environ)),
+        "PLACE": str(world.root),
+        "SESSION_HISTORY_MAINTENANCE": "off",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", FOLLOWING], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.splitlines() == ["findme in one", "findme in two", "findme in two"] and done.stderr == ""
+
+
 def test_the_function_takes_what_a_history_takes() -> None:
     import inspect
 

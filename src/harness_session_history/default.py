@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import TYPE_CHECKING
 
 from .history import SessionHistory
 from .request import unset
 from .response import HistoryResult
+from .settings import VARIABLES
 
 if TYPE_CHECKING:
     from .arguments import Branch, Kind, Operation, Role, Sort
 
 _default: list[SessionHistory] = []
+#: The environment that the default history was made from.
+_made_from: dict[str, str | None] = {}
 
 
 def default_history() -> SessionHistory:
-    """The one history that is made from the environment. Raises InvalidRequest for a wrong setting."""
-    if not _default:
-        _default.append(SessionHistory())
+    """The one history that is made from the environment; made anew if a setting in it has changed since.
+
+    Raises InvalidRequest for a wrong setting.
+    """
+    now = {name: os.environ.get(name) for name in VARIABLES}
+    if not _default or _made_from != now:
+        made = SessionHistory()
+        former = _default[:]
+        _default[:] = [made]
+        _made_from.update(now)
+        for one in former:
+            # A call that runs is finished first, and the caller may be its loop.
+            threading.Thread(target=one.close_now, name="session-history-close", daemon=True).start()
     return _default[0]
 
 

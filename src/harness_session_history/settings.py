@@ -21,6 +21,13 @@ PathArgument = str | os.PathLike[str]
 
 _MAX_SESSION_ID = 128
 
+VARIABLES = (
+    "SESSION_HISTORY_ROOTS", "SESSION_HISTORY_INDEX", "SESSION_HISTORY_CURRENT", "SESSION_HISTORY_REGISTRY",
+    "SESSION_HISTORY_MAINTENANCE", "PI_CODING_AGENT_SESSION_DIR", "PI_CODING_AGENT_DIR", "PI_SESSION_ID",
+    "HOME", "USERPROFILE", "XDG_CACHE_HOME",
+)  # fmt: skip
+"""The environment variables that settings are made from."""
+
 
 class Root(NamedTuple):
     """One folder under which session files lie."""

@@ -89,6 +89,12 @@ def test_a_misspelt_word_is_corrected(world: World) -> None:
         assert hints(world, typed)["suggestion"] == "rollback decision", typed
 
 
+def test_of_words_that_the_index_cannot_tell_apart_the_one_that_was_written_is_suggested(world: World) -> None:
+    world.say("a", "authentication tokens expire")
+    assert hints(world, "authentcation")["suggestion"] == "authentication"
+    assert hints(world, "authentcation expire")["suggestion"] == "authentication expire"
+
+
 def test_two_misspelt_words_are_corrected_at_once(world: World) -> None:
     world.say("a", "the rollback decision stands")
     assert hints(world, "rolback decison")["suggestion"] == "rollback decision"

@@ -14,8 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from harness_session_history import IndexUnavailable, SessionHistory, maintenance
-from harness_session_history import history as history_module
+from harness_session_history import IndexUnavailable, SessionHistory, answering, maintenance
 from harness_session_history.index.file import LOG_BYTES
 from harness_session_history.index.lock import FileLock
 from harness_session_history.maintenance import worker_lock
@@ -391,7 +390,7 @@ def test_a_worker_is_called_for_a_log_that_has_become_long(
 ) -> None:
     world.say("a", "word")
     world.refresh()
-    monkeypatch.setattr(history_module, "LONG_LOG_BYTES", 1)
+    monkeypatch.setattr(answering, "LONG_LOG_BYTES", 1)
     reader = apsw.Connection(str(world.index))
     reader.execute("SELECT count(*) FROM entries").get  # noqa: B018  (keeps the log from being removed)
     world.history(maintenance=True)

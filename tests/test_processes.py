@@ -154,14 +154,14 @@ def test_a_killed_caller_leaves_no_process_behind(world: World, name: str) -> No
     fill(world)
     program = (
         "import asyncio, os, subprocess, sys, time\n"
-        "from harness_session_history import SessionHistory, pipeline, refresh, remote\n"
+        "from harness_session_history import SessionHistory, intake, pipeline, refresh, remote\n"
         f"refresh.{name} = 0\n"
         "plain = subprocess.Popen\n"
         "class Told(plain):\n"
         "    def __init__(self, *arguments, **options):\n"
         "        super().__init__(*arguments, **options); print(self.pid, flush=True)\n"
         "subprocess.Popen = Told\n"
-        "refresh.Refresh._take = lambda self, item, frames: time.sleep(60)\n"
+        "intake.Intake.take = lambda self, item, frames: time.sleep(60)\n"
         "history = SessionHistory(roots=[sys.argv[1]], index=sys.argv[2], maintenance=False)\n"
         "asyncio.run(history(operation='list', refresh=True))"
     )

@@ -36,6 +36,8 @@ CORRECT_SECONDS = 0.015
 MOST_PARTS = 12
 #: Where a term can only be verified on the text, so many of its newest candidates are read.
 VERIFIED = 50
+#: Where several words have one stem, so many entries are read to see which of them was written.
+FEW = 5
 
 
 def hints(
@@ -128,8 +130,17 @@ class _Helper:
         for term, count in zip(query.terms, counts, strict=True):
             self.check()
             misspelt = not count and time.monotonic() < until and not self.searcher.exists(term.expression)
-            words.append((corrections(self.searcher, term, until) if misspelt else None) or term.text)
+            better = self._written(corrections(self.searcher, term, until)) if misspelt else ""
+            words.append(better or term.text)
         return words
+
+    def _written(self, candidates: Sequence[str]) -> str:
+        """The first of some words of one stem that stands like that in an entry, else the first; "" if there is none."""
+        for candidate in candidates if len(candidates) > 1 else ():
+            term = parse(f'"{candidate}"').terms[0]
+            if self._holding(term, self.searcher.matches(term.expression, FEW)):
+                return candidate
+        return candidates[0] if candidates else ""
 
     def suggestion(self, query: Query, counts: Sequence[int], corrected: list[str]) -> str | None:
         """A query that has results: misspelt words corrected, else the words dropped that occur nowhere, else one word."""

@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import apsw
 
+from .answering import Answerer, AnyRequest
 from .archive.registry import Registry
 from .archive.sources import Walk
 from .budget import Budget, Outcome, Progress
 from .desk import ATTEMPTS, Cancelled, Damaged, Desk, Job, Lane, closed, damaged_again, unavailable
 from .errors import IndexUnavailable, InvalidRequest, RefreshIncomplete, SessionNotFound
-from .index.file import LONG_LOG_BYTES, IndexFile
-from .index.freshness import compare, prefixes
+from .index.file import IndexFile
+from .index.freshness import prefixes
 from .lookout import Lookout
 from .maintenance import Maintainer, changes, worker_lock
-from .request import ListRequest, OpenRequest, SearchRequest, build_request, unset
-from .response import WARNING, HistoryResult
+from .request import SearchRequest, build_request, unset
+from .response import HistoryResult
 from .settings import Settings
-from .views import Views, listed
 
 if TYPE_CHECKING:
     from .arguments import Branch, Kind, Operation, Role, Sort
@@ -39,10 +39,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("harness_session_history")
 log.addHandler(logging.NullHandler())  # heard only by a program that wants to
 
-AnyRequest = ListRequest | SearchRequest | OpenRequest
 T = TypeVar("T")
-#: What is done within one read transaction.
-Reading = Callable[[Desk, apsw.Connection, Callable[[], bool]], T]
 #: A step names the lane that runs it; its result comes back into the generator, its value is the end's result.
 Steps = Generator[tuple[Lane, Job[Any]], Any, Any]
 
@@ -52,6 +49,7 @@ REFRESH_SECONDS = 25.0
 RECALL_SECONDS = 5.0
 #: Without a snapshot, the first call builds one for so long.
 FIRST_BUILD_SECONDS = 5.0
+
 
 class SessionHistory:
     """Past sessions under `roots`, answered from `index`; what is None comes from the environment.
@@ -90,10 +88,16 @@ class SessionHistory:
         self.settings = settings
         self.maintainer = Maintainer(settings)
         self._index = IndexFile(self.settings.index)
-        self._registry = Registry(self.settings.registry)
         below = prefixes(root.path for root in settings.roots)
         self._readers, self._writers = Lane("read", self._index, below), Lane("write", self._index, below)
         self._lookout = Lookout(settings.roots)
+        self._answerer = Answerer(
+            self._index,
+            Registry(settings.registry),
+            self._lookout,
+            settings.current_session,
+            self.maintainer.found_work,
+        )
         #: Whether nobody's event loop has to be kept free: then large work needs no process of its own.
         self.alone = alone
         self._closed = False
@@ -302,7 +306,7 @@ class SessionHistory:
                 if request.refresh:
                     yield self._writers, partial(self._refreshed, request.session_id, deadline, None)
                 as_it_is = request.refresh or attempt > 1
-                answer = yield self._readers, partial(self._answered, request, as_it_is)
+                answer = yield self._readers, partial(self._answerer.answered, request, as_it_is)
             except Damaged as damage:
                 yield self._writers, partial(self._updater.heal, damage)
                 continue
@@ -317,12 +321,12 @@ class SessionHistory:
         for _ in range(2):
             incomplete: RefreshIncomplete | IndexUnavailable | None = None
             try:
-                if not (yield self._readers, partial(self._in_snapshot, partial(self._is_current, session_id))):
+                if not (yield self._readers, partial(self._answerer.in_snapshot, partial(self._answerer.is_current, session_id))):
                     try:
                         yield self._writers, partial(self._caught_up, session_id, time.monotonic())
                     except (RefreshIncomplete, IndexUnavailable) as error:
                         incomplete = error  # the answer itself says how far the snapshot reaches
-                return (yield self._readers, partial(self._in_snapshot, partial(self._recalled, work)))
+                return (yield self._readers, partial(self._answerer.in_snapshot, partial(self._answerer.recalled, work)))
             except SessionNotFound:
                 if incomplete is not None and _may_hide(incomplete):
                     raise incomplete from None  # it may be in a file that was not read
@@ -335,7 +339,7 @@ class SessionHistory:
         for _ in range(ATTEMPTS):
             try:
                 yield self._writers, partial(self._refreshed, session_id, None, progress)
-                return (yield self._readers, partial(self._in_snapshot, partial(self._freshness_now, session_id)))
+                return (yield self._readers, partial(self._answerer.in_snapshot, partial(self._answerer.freshness_now, session_id)))
             except Damaged as damage:
                 yield self._writers, partial(self._updater.heal, damage)
         raise damaged_again()
@@ -372,90 +376,6 @@ class SessionHistory:
     def refresh_here(self, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
         """A refresh in this thread and process."""
         return self._updater.refresh(self._writers.desk, budget, progress, session_id)
-
-    # -- answers ------------------------------------------------------------------------------------------------------
-
-    def _answered(
-        self, request: AnyRequest, as_it_is: bool, desk: Desk, cancelled: Callable[[], bool]
-    ) -> HistoryResult | None:
-        """The answer from the snapshot; None if there is none yet, unless the answer is wanted as it is."""
-
-        def answer(desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]) -> HistoryResult | None:
-            if desk.catalog.snapshot_at is None and not as_it_is:
-                return None
-            return self._compose(request, desk, connection, cancelled)
-
-        return desk.read(answer, cancelled)
-
-    def _in_snapshot(self, work: Reading[T], desk: Desk, cancelled: Callable[[], bool]) -> T:
-        return desk.read(work, cancelled)
-
-    def _is_current(
-        self, session_id: str, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
-    ) -> bool:
-        """Whether the snapshot has the session's own files as they are on disk."""
-        from .conversation import own_files
-
-        files = own_files(desk.catalog, session_id)
-        return files is not None and not compare(files, desk.catalog, session_id).pending
-
-    def _recalled(
-        self, work: Work[T], desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
-    ) -> T:
-        from .conversation import Snapshot
-
-        views = Views(desk.catalog, self._registry.entries(), self.settings.current_session)
-        result = work(Snapshot(connection, views, desk.weigher, partial(_check, cancelled)))
-        if isinstance(result, dict) and result.get("hits") == []:
-            desk.verify(finds_nothing=True)
-        return result
-
-    def _compose(
-        self, request: AnyRequest, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
-    ) -> HistoryResult:
-        difference, freshness = self._lookout.freshness(desk, request.session_id, cancelled)
-        if difference.pending or desk.catalog.purge or self._index.log_bytes() > LONG_LOG_BYTES:
-            self.maintainer.found_work()
-        views = Views(desk.catalog, self._registry.entries(), self.settings.current_session)
-        marker: Callable[[str], list[tuple[int, int]]] | None = None
-        if isinstance(request, SearchRequest):
-            from .finding import search
-            from .index.query import parse
-            from .index.search import Searcher
-
-            searcher = Searcher(connection, desk.weigher, views.scope(request), desk.catalog)
-            body, marker = search(connection, searcher, views, request, parse(request.query), partial(_check, cancelled))
-        elif isinstance(request, OpenRequest):
-            from .opening import open_entry
-
-            body = open_entry(connection, views, request)
-        else:
-            results, truncated = listed(views, request)
-            body = {"results": results, "truncated": truncated}
-        if not body.get("results", True):
-            desk.verify(finds_nothing=True)
-        return HistoryResult(
-            {
-                "operation": request.operation,
-                "dataOnly": True,
-                "warning": WARNING,
-                "complete": difference.complete,
-                **body,
-                "freshness": freshness,
-                "currentSession": views.current_said(request),
-            },
-            marker=marker,
-        )
-
-    def _freshness_now(
-        self, session_id: str | None, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
-    ) -> dict[str, Any]:
-        return self._lookout.freshness(desk, session_id, cancelled)[1]
-
-
-def _check(cancelled: Callable[[], bool]) -> None:
-    if cancelled():
-        raise Cancelled
 
 
 def _may_hide(problem: RefreshIncomplete | IndexUnavailable) -> bool:

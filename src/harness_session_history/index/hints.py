@@ -11,6 +11,7 @@ from .query import Term
 from .records import session_range
 from .schema import SESSION_SHIFT
 from .search import Searcher
+from .tokens import stems
 
 #: So many of a term's newest rows are considered for the nearest entries.
 PER_TERM = 1000
@@ -57,18 +58,24 @@ def sessions_with_all(
     return found
 
 
-def corrections(searcher: Searcher, term: Term, until: float) -> str | None:
-    """The most frequent word in scope that is one slip away from a word that stands nowhere; looked for until then."""
+def corrections(searcher: Searcher, term: Term, until: float) -> list[str]:
+    """The most frequent word in scope that is one slip away from a word that stands nowhere; looked for until then.
+
+    Several where the index, which holds stems, cannot tell them apart; the likeliest slip first.
+    """
     word = term.text
     if term.quoted or not word.isascii() or not word.isalnum() or not 4 <= len(word) <= 24:
-        return None
-    best, most = None, 0
+        return []
+    best: list[str] = []
+    most = 0
     for candidate in _slips(word.lower()):
         expression = f'"{candidate}"'  # letters and digits only: nothing of it is syntax
         if searcher.exists(expression):
             frequency = searcher.frequency(expression)
             if frequency > most and searcher.matches(expression, 1):
-                best, most = candidate, frequency
+                best, most = [candidate], frequency
+            elif frequency == most and best and stems([candidate]) == stems(best[:1]):
+                best.append(candidate)
         if time.monotonic() > until:
             break
     return best

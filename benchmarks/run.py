@@ -128,7 +128,7 @@ def single(b: Bench) -> Iterable[Row]:
     for shape, size in (("one-large", b.scale.large), ("images", b.scale.images)):
         root = b.archive(shape=shape, size=size)
         seconds, size = min(read_split_hash(root) for _ in range(2))
-        _index, answer, peak = b.build(root, shape)
+        index, answer, peak = b.build(root, shape)
         yield Row(
             f"one session of {size / 1e6:,.0f} MB ({shape})",
             "s",
@@ -138,6 +138,20 @@ def single(b: Bench) -> Iterable[Row]:
             peak,
             "peak ≤ 100 MB",
         )
+        if shape == "one-large":
+            file = next(root.rglob("*.jsonl"))
+            answer, peak = task(
+                "append", root=str(root), index=index, file=str(file), query="appended", rounds=b.scale.rounds
+            )
+            yield Row(
+                f"search(refresh) after an append of 1 KB to it ({size / 1e6:,.0f} MB)",
+                "ms",
+                answer["appended"]["p50"],
+                answer["unchanged"]["p50"],
+                "the same, nothing changed",
+                peak,
+                "≤ 5 ms above",
+            )
 
 
 def unchanged(b: Bench) -> Iterable[Row]:
@@ -155,6 +169,7 @@ def unchanged(b: Bench) -> Iterable[Row]:
             peak,
             "≤ 1.3 ×",
         )
+        yield Row(f"freshness in an answer (list), {count:,} files", "ms", answer["list"]["p50"], peak_mb=peak)
 
 
 def append(b: Bench) -> Iterable[Row]:

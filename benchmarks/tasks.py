@@ -90,7 +90,7 @@ async def cold(root: str, index: str) -> Answer:
 
 
 async def unchanged(root: str, index: str, rounds: int) -> Answer:
-    """A refresh that finds nothing new, and one `os.stat` of each file, in turn."""
+    """A refresh that finds nothing new and one `os.stat` of each file, in turn; then lists that have to look anew."""
     paths, refreshed, stats = [str(p) for p in transcripts(Path(root))], [], []
     async with Heartbeat() as heart, history(root, index) as ours:
         for _ in range(rounds + 1):
@@ -100,7 +100,18 @@ async def unchanged(root: str, index: str, rounds: int) -> Answer:
             for path in paths:
                 os.stat(path)
             stats.append((time.perf_counter() - begun) * 1000)
-    return {"refresh": spread(refreshed[1:]), "stat": spread(stats[1:]), "stall": heart.stall, "files": len(paths)}
+        looked = []
+        for _ in range(2):
+            await asyncio.sleep(2.1)  # what was seen before is no longer believed
+            taken, _answer = await clocked(partial(ours, operation="list", limit=1))
+            looked.append(taken)
+    return {
+        "refresh": spread(refreshed[1:]),
+        "stat": spread(stats[1:]),
+        "list": spread(looked),
+        "stall": heart.stall,
+        "files": len(paths),
+    }
 
 
 async def append(root: str, index: str, file: str, query: str, rounds: int) -> Answer:

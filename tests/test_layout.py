@@ -33,7 +33,7 @@ LAZY = {
     "fcntl": {"index.lock"},
     "platformdirs": set[str](),
     "rich": set[str](),
-    "subprocess": {"pipeline", "remote"},
+    "subprocess": {"children"},
     "watchfiles": set[str](),
 }
 

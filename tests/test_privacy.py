@@ -247,3 +247,14 @@ def test_what_was_deleted_is_not_found_in_the_index_after_maintenance(world: Wor
     world.close()
     data = world.index_bytes()
     assert b"xylophon" not in data and b"quizzic" not in data
+
+
+def test_an_index_file_that_others_could_read_is_closed_to_them(world: World) -> None:
+    world.say("a", "hello there")
+    world.found("hello")
+    world.index.chmod(0o644)
+    world.history().close_now()
+    fresh = world.history()
+    fresh.ask(query="hello")
+    assert world.index.stat().st_mode & 0o777 == 0o600
+    fresh.close_now()

@@ -13,8 +13,12 @@ from typing import Any
 
 import pytest
 
-from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, pipeline, refresh, remote
+from builder import ArchiveBuilder
+from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, refresh
+from harness_session_history.children import start
 from harness_session_history.index.lock import FileLock
+from harness_session_history.pipeline import read_frame, write_frame
+from harness_session_history.reading import Task
 from indexes import contents, differences
 from support import World, append, replace
 
@@ -32,8 +36,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
             super().__init__(*arguments, **options)
             processes.append(self)
 
-    for module in (remote, pipeline):
-        monkeypatch.setattr(module.subprocess, "Popen", Noted)
+    monkeypatch.setattr(subprocess, "Popen", Noted)
     yield processes
     left = [process for process in processes if process.poll() is None]
     for process in left:
@@ -111,8 +114,7 @@ def test_a_process_that_is_lost_is_made_up_for(
             raise OSError("made up")
         return plain([sys.executable, "-c", "import os; os._exit(1)"], **options)
 
-    for module in (remote, pipeline):
-        monkeypatch.setattr(module.subprocess, "Popen", lost)
+    monkeypatch.setattr(subprocess, "Popen", lost)
     assert len(world.found("common", limit=20)) == 12
     monkeypatch.undo()
     assert not differences(within(world), without(world))
@@ -193,3 +195,21 @@ def is_running(process: int) -> bool:
         return ") Z" not in Path(f"/proc/{process}/stat").read_text()  # ended, and nobody has asked how
     except OSError:
         return sys.platform != "linux"
+
+
+def test_what_lies_in_the_callers_folder_stands_in_for_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (folder / "msgspec.py").write_text("raise SystemExit(3)\n")
+    monkeypatch.chdir(folder)
+    session = ArchiveBuilder(tmp_path).session("a")
+    session.user("hello")
+    child = start("pipeline", answers=True)
+    assert child.stdin is not None and child.stdout is not None
+    with child:
+        write_frame(child.stdin, Task(os.fsencode(session.save())))
+        child.stdin.close()
+        frames = [frame for frame in iter(lambda: read_frame(child.stdout), None)]
+    assert len(frames) == 3 and child.returncode == 0

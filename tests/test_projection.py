@@ -125,6 +125,12 @@ def test_hostile_repetition_is_read_in_one_go(unit: str) -> None:
     project(USER, text + "</skill><!-- persistent-harness-input: x -->")
 
 
+def test_a_skill_may_name_itself_in_an_element_of_its_own() -> None:
+    assert project(USER, "<skill>\n<name>demo</name>\n<path>/x</path>\nBody.\n</skill> go")[0] == "[skill: demo] go"
+    assert project(USER, '<skill name="a"><name>b</name></skill>')[0] == "[skill: a]"
+    assert project(USER, "<skill>Body. <name>demo</name></skill>")[0] == "[skill: unnamed]"
+
+
 def test_one_line_folds_and_bounds_names() -> None:
     assert one_line("  a\n\tb\x1b[31m  c ") == "a b c"
     assert one_line("x" * 500) == "x" * 200

@@ -53,6 +53,19 @@ def test_the_package_itself_has_them() -> None:
     assert harness_session_history.prompt_section is prompt_section
 
 
+def test_arguments_may_come_as_the_mapping_that_a_model_sent(session: SessionBuilder) -> None:
+    async def run() -> None:
+        async with history(session.archive) as own:
+            tools = history_tools(session.id, history=own)
+            assert await tools.read({"mode": "tail"}) == await tools.read(mode="tail")
+            assert await tools.read({"mode": "tail"}, count=1) == await tools.read(mode="tail", count=1)
+            for wrong in ([("mode", "tail")], "tail", {1: "tail"}):
+                with pytest.raises(InvalidRequest):
+                    await tools.read(wrong)  # type: ignore[arg-type]
+
+    asyncio.run(run())
+
+
 def test_no_tool_takes_a_session_id() -> None:
     for tool in history_tools("some-session"):
         assert "session" not in json.dumps(list(tool.input_schema["properties"]))

@@ -98,16 +98,13 @@ class Maintainer:
         return now < self._rest_until
 
     def _start(self, lock: int | None) -> None:
-        import subprocess
+        from .children import start
 
         self._began = time.monotonic()
         try:
-            worker = subprocess.Popen(
-                [sys.executable, "-m", "harness_session_history.maintenance"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=child_environment(),
+            worker = start(
+                "maintenance",
+                answers=False,
                 cwd=os.path.dirname(self.settings.index),
                 start_new_session=True,
                 pass_fds=() if lock is None else (lock,),
@@ -124,13 +121,6 @@ class Maintainer:
             with contextlib.suppress(OSError):
                 worker.stdin.close()
         self._worker = worker
-
-
-def child_environment() -> dict[str, str]:
-    """The environment in which a child of ours finds this very package."""
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    paths = [home, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def worker_lock(index: str) -> FileLock:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import struct
-import subprocess
 import sys
 import threading
 from collections import deque
@@ -14,7 +13,7 @@ from typing import IO
 
 import msgspec
 
-from .maintenance import child_environment
+from .children import start
 from .reading import End, Failed, Frame, Task, read
 
 #: Bytes of frames that may wait for the writer: as much as is read while a batch is written.
@@ -85,13 +84,7 @@ class ReaderProcess:
     """One child that reads tasks in order; `frames` gives those of the next task."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "harness_session_history.pipeline"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=child_environment(),
-        )
+        self._child = start("pipeline", answers=True)
         self._frames = _Buffer()
         self._decoder = msgspec.msgpack.Decoder(Frame)
         for target, arguments in ((self._feed, (tasks,)), (self._pump, ())):

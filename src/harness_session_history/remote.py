@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import subprocess
 import sys
 import threading
 import time
@@ -18,8 +17,8 @@ from typing import BinaryIO
 import msgspec
 
 from .budget import Budget, Lost, Outcome, Progress, Stopped
+from .children import start
 from .errors import SessionHistoryError
-from .maintenance import child_environment
 from .settings import Settings
 
 #: How long after its deadline a child may still take to say what it did.
@@ -44,13 +43,7 @@ class Report(msgspec.Struct, omit_defaults=True):
 def refresh(settings: Settings, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
     """The outcome of a refresh that a child does. Raises Lost, and Stopped if the caller has gone."""
     try:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "harness_session_history.remote"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=child_environment(),
-        )
+        child = start("remote", answers=True)
     except OSError as error:
         raise Lost from error
     lines: queue.Queue[bytes] = queue.Queue()

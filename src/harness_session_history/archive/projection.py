@@ -122,6 +122,7 @@ def one_line(text: object, limit: int = NAME_CHARS) -> str:
 
 _SKILL: Final = re.compile(r"""<skill((?:\s++[\w:.-]++\s*+=\s*+(?:"[^"]*+"|'[^']*+'))*+)\s*+>|</skill\s*+>""")
 _SKILL_NAME: Final = re.compile(r"""\sname\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_SKILL_NAME_ELEMENT: Final = re.compile(r"\s*+<name>([^<]{0,256}+)</name>")
 _SKILL_NESTING: Final = 64
 _MARKER: Final = re.compile(r"\s*<!--\s*persistent-harness-input:(?:(?!-->).)*-->\s*\Z", re.DOTALL)
 _MARKER_START: Final = "persistent-harness-input:"
@@ -180,8 +181,8 @@ def _fold_skills(text: str) -> str:
         if closing is None:
             index += 1
             continue
-        name = _SKILL_NAME.search(opening[1])
-        label = one_line((name[1] or name[2]) if name else "", 64)
+        name = _SKILL_NAME.search(opening[1]) or _SKILL_NAME_ELEMENT.match(text, opening.end())
+        label = one_line(name[name.lastindex or 0] if name else "", 64)
         pieces += [text[done : opening.start()], f"[skill: {label or 'unnamed'}]"]
         done, index = tags[closing].end(), closing + 1
     return "".join([*pieces, text[done:]])

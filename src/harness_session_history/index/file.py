@@ -123,8 +123,11 @@ class IndexFile:
                 hint="run `chmod 700` on it, or set SESSION_HISTORY_INDEX to a file in a private folder",
             )
         with contextlib.suppress(OSError):
-            if not stat.S_ISREG(os.lstat(self.path).st_mode):
+            mode = os.lstat(self.path).st_mode
+            if not stat.S_ISREG(mode):
                 raise IndexUnavailable("the index path is not a regular file", hint="choose another index file")
+            if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
+                os.chmod(self.path, 0o600)
 
     def _open_sound(self) -> tuple[apsw.Connection, Identity] | None:
         """A connection if the file is an index of this version, None if it is anything else or absent."""

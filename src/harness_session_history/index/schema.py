@@ -9,7 +9,7 @@ from __future__ import annotations
 #: "PiSH": marks the file as ours in SQLite's header.
 APPLICATION_ID = 0x50695348
 #: Raised by every change of the tables, of the analysis or of the rendering of text.
-VERSION = 1
+VERSION = 2
 
 #: rowid = session key << SESSION_SHIFT | node << 1 | role. A session's rows are one contiguous range.
 SESSION_SHIFT = 23

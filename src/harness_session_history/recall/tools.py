@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +24,8 @@ class ToolResult(dict[str, Any]):
 
 
 class Tool:
-    """One tool. ``await tool(**arguments)`` gives a `ToolResult`; wrong arguments raise InvalidRequest.
+    """One tool. ``await tool(**arguments)`` gives a `ToolResult`, ``await tool(arguments)`` with a mapping likewise; wrong
+    arguments raise InvalidRequest.
 
     `schema` makes the JSON Schema of the arguments; `perform` checks and takes them.
     """
@@ -44,8 +45,10 @@ class Tool:
         """JSON Schema of the arguments."""
         return self._schema()
 
-    async def __call__(self, **arguments: Any) -> ToolResult:
-        return await self._perform(arguments)
+    async def __call__(self, given: Mapping[str, Any] | None = None, /, **arguments: Any) -> ToolResult:
+        if given is not None and not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given)):
+            raise InvalidRequest("the arguments must be an object", hint="give them by name, or as one mapping of names")
+        return await self._perform({**(given or {}), **arguments})
 
     def __repr__(self) -> str:
         return f"<tool {self.name}>"

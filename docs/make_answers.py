@@ -1,6 +1,6 @@
 """Writes `answers.md` from the declared types of the answers.
 
-    python docs/make_answers.py
+python docs/make_answers.py
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def _shape(shape: Any) -> str:
         if name not in inherited
     ]
     about = (shape.__doc__ or "").strip().replace("``", "`")
-    return "\n".join([f"## {shape.__name__}", "", about + extends, "", "| field | type | meaning |", "|---|---|---|", *rows, ""])
+    return "\n".join(
+        [f"## {shape.__name__}", "", about + extends, "", "| field | type | meaning |", "|---|---|---|", *rows, ""]
+    )
 
 
 def _base(shape: Any) -> Any:

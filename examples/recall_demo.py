@@ -47,7 +47,9 @@ async def demo(folder: Path) -> None:
     sessions = shutil.copytree(SESSIONS, folder / "sessions")
     host = Host(next(sessions.rglob(f"*_{CONVERSATION}.jsonl")))
     index = folder / "index" / "history.sqlite3"
-    async with SessionHistory(roots=sessions, index=index, current_session_id=CONVERSATION, maintenance=False) as history:
+    async with SessionHistory(
+        roots=sessions, index=index, current_session_id=CONVERSATION, maintenance=False
+    ) as history:
         tools = history_tools(history=history)
 
         print("# The agent needs a detail that the summary left out, and searches what came before it.\n")

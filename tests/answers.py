@@ -78,7 +78,12 @@ def hit(snippet: str = "the rollback decision stands", entry: str = "a1b2c3d4", 
 
 
 def search(results: list[dict[str, Any]] | None = None, query: str = "rollback decision", **fields: Any) -> Answer:
-    base: dict[str, Any] = {"truncated": False, "rankedAll": True, "unavailableSessionIds": [], "unavailableTruncated": False}
+    base: dict[str, Any] = {
+        "truncated": False,
+        "rankedAll": True,
+        "unavailableSessionIds": [],
+        "unavailableTruncated": False,
+    }
     return answer("search", query=query, results=[hit()] if results is None else results, **{**base, **fields})
 
 

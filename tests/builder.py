@@ -1,9 +1,9 @@
 """Writes made-up session transcripts for the tests: one small builder, used everywhere.
 
-    archive = ArchiveBuilder(tmp_path)
-    s = archive.session("a", cwd="/w/demo")
-    first = s.user("hello"); s.assistant("hi there")
-    path = s.save()
+archive = ArchiveBuilder(tmp_path)
+s = archive.session("a", cwd="/w/demo")
+first = s.user("hello"); s.assistant("hi there")
+path = s.save()
 """
 
 from __future__ import annotations
@@ -63,7 +63,13 @@ class SessionBuilder:
         self.id: str = extra.pop("id", uid(name))
         self.lines: list[bytes] = []
         if header:
-            head: dict[str, Any] = {"type": "session", "id": self.id, "timestamp": start or stamp(0), "cwd": cwd, **extra}
+            head: dict[str, Any] = {
+                "type": "session",
+                "id": self.id,
+                "timestamp": start or stamp(0),
+                "cwd": cwd,
+                **extra,
+            }
             if version is not None:
                 head["version"] = version
             self.raw(line(head))
@@ -73,7 +79,9 @@ class SessionBuilder:
         """A line exactly as given."""
         self.lines.append(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
 
-    def entry(self, type: str, *, key: str | None = None, parent: Any = ..., at: str | None = None, **fields: Any) -> dict[str, Any]:
+    def entry(
+        self, type: str, *, key: str | None = None, parent: Any = ..., at: str | None = None, **fields: Any
+    ) -> dict[str, Any]:
         """One entry as a dict, not yet written, chained to the last one."""
         self.count += 1
         entry_id = key or uid(f"{self.id}{self.count}")[:8]
@@ -93,10 +101,15 @@ class SessionBuilder:
         return str(made["id"])
 
     def message(self, role: str, content: Content, **kw: Any) -> dict[str, Any]:
-        body: dict[str, Any] = {"role": role, "content": [{"type": "text", "text": content}] if isinstance(content, str) else content}
+        body: dict[str, Any] = {
+            "role": role,
+            "content": [{"type": "text", "text": content}] if isinstance(content, str) else content,
+        }
         body.update(kw.pop("extra", {}))
         if role == "assistant":
-            body.update(api="made-up", provider="made-up", model="m", usage={"input": 1, "output": 1}, stopReason="stop")
+            body.update(
+                api="made-up", provider="made-up", model="m", usage={"input": 1, "output": 1}, stopReason="stop"
+            )
         return self.entry("message", message=body, **kw)
 
     def say(self, role: str, content: Content, **kw: Any) -> str:
@@ -110,7 +123,9 @@ class SessionBuilder:
     def assistant(self, content: Content, **kw: Any) -> str:
         return self.say("assistant", content, **kw)
 
-    def tool(self, result: Content, *, name: str = "bash", call: str = "call_1", error: bool = False) -> tuple[str, str]:
+    def tool(
+        self, result: Content, *, name: str = "bash", call: str = "call_1", error: bool = False
+    ) -> tuple[str, str]:
         """An assistant entry that calls a tool, and the tool's result; returns both entry ids."""
         asked = self.assistant([{"type": "toolCall", "id": call, "name": name, "arguments": {"command": "true"}}])
         told = self.say("toolResult", result, extra={"toolCallId": call, "toolName": name, "isError": error})
@@ -119,7 +134,15 @@ class SessionBuilder:
     def path(self, folder: str = "--w-demo--", name: str | None = None) -> Path:
         return self.archive.root / folder / (name or f"2026-03-02T10-00-00-000Z_{self.id}.jsonl")
 
-    def save(self, folder: str = "--w-demo--", name: str | None = None, *, end: bytes = b"\n", eol: bytes = b"\n", prefix: bytes = b"") -> Path:
+    def save(
+        self,
+        folder: str = "--w-demo--",
+        name: str | None = None,
+        *,
+        end: bytes = b"\n",
+        eol: bytes = b"\n",
+        prefix: bytes = b"",
+    ) -> Path:
         path = self.path(folder, name)
         os.makedirs(path.parent, exist_ok=True)
         path.write_bytes(prefix + eol.join(self.lines) + end)

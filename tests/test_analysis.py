@@ -47,7 +47,9 @@ def test_each_character_of_a_script_without_spaces_is_a_word(text: str) -> None:
     assert len(words_of(text)) == len(text)
 
 
-@pytest.mark.parametrize("text", ["done🥳", "🤖Done", "done🫠", "DONE🏽", "₺done", "done⏸", "\u2e40done", "\u2068done\u2069"])
+@pytest.mark.parametrize(
+    "text", ["done🥳", "🤖Done", "done🫠", "DONE🏽", "₺done", "done⏸", "\u2e40done", "\u2068done\u2069"]
+)
 def test_a_symbol_newer_than_the_tokenizer_is_no_letter(text: str) -> None:
     assert words_of(text) == ["done"]
 

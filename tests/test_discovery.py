@@ -73,8 +73,23 @@ def test_files_at_any_depth_are_found_flat_and_nested(tmp_path: Path) -> None:
 
 
 def test_only_names_of_session_files_count(tmp_path: Path) -> None:
-    good = [".hidden.jsonl", ".jsonl", "a.jsonl", "a.jsonl.deleted.1767225600000", "a.jsonl.reset.2026-03-02T10-00-00.000Z"]
-    bad = ["a.JSONL", "a.json", "a.jsonl.bak", "a.jsonl.deleted", "a.jsonl.reset.", "a.jsonl.reset.2026.tmp", "jsonl", "a.jsonl~"]
+    good = [
+        ".hidden.jsonl",
+        ".jsonl",
+        "a.jsonl",
+        "a.jsonl.deleted.1767225600000",
+        "a.jsonl.reset.2026-03-02T10-00-00.000Z",
+    ]
+    bad = [
+        "a.JSONL",
+        "a.json",
+        "a.jsonl.bak",
+        "a.jsonl.deleted",
+        "a.jsonl.reset.",
+        "a.jsonl.reset.2026.tmp",
+        "jsonl",
+        "a.jsonl~",
+    ]
     for name in good + bad:
         put(tmp_path / name)
     assert names_in(walk([at(tmp_path)]), tmp_path) == sorted(good)
@@ -265,7 +280,9 @@ def test_another_user_s_files_are_passed_over_in_silence(tmp_path: Path) -> None
 
 @needs_chown
 @pytest.mark.parametrize(("explicit", "expected"), [(True, ["mine.jsonl", "theirs.jsonl"]), (False, ["mine.jsonl"])])
-def test_the_owner_of_a_root_counts_only_if_the_root_was_named(tmp_path: Path, explicit: bool, expected: list[str]) -> None:
+def test_the_owner_of_a_root_counts_only_if_the_root_was_named(
+    tmp_path: Path, explicit: bool, expected: list[str]
+) -> None:
     put(tmp_path / "mine.jsonl")
     give(put(tmp_path / "theirs.jsonl"))
     give(put(tmp_path / "third.jsonl"), OTHER + 1)
@@ -290,7 +307,9 @@ def test_the_effective_user_can_be_given(tmp_path: Path) -> None:
 
 
 @needs_chown
-def test_another_user_s_closed_folder_is_passed_over_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_user_s_closed_folder_is_passed_over_in_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     give(put(tmp_path / "theirs" / "a.jsonl").parent)
     refuse(monkeypatch, "scandir", tmp_path / "theirs", errno.EACCES)
     assert not walk([at(tmp_path)]).unavailable
@@ -365,7 +384,12 @@ def test_a_subagent_tree_is_found_with_its_artifacts(tmp_path: Path) -> None:
     archive = ArchiveBuilder(tmp_path)
     parent = archive.session("parent").save()
     below = parent.with_suffix("")
-    for name in ("r1/run-0/session.jsonl", "async-2/run-0/session.jsonl", "forks/f.jsonl", "subagent-artifacts/x.jsonl"):
+    for name in (
+        "r1/run-0/session.jsonl",
+        "async-2/run-0/session.jsonl",
+        "forks/f.jsonl",
+        "subagent-artifacts/x.jsonl",
+    ):
         put(below / name)
     found = walk([at(archive.root)])
     children = [s for s in found.files.values() if s.child]
@@ -375,16 +399,22 @@ def test_a_subagent_tree_is_found_with_its_artifacts(tmp_path: Path) -> None:
 # What cannot be read, and what vanishes
 
 
-def test_an_unreadable_folder_is_unavailable_and_not_among_the_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_folder_is_unavailable_and_not_among_the_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(tmp_path / "shut" / "a.jsonl")
     put(tmp_path / "open" / "b.jsonl")
     refuse(monkeypatch, "scandir", tmp_path / "shut", errno.EACCES)
     found = walk([at(tmp_path)])
-    assert failures(found, tmp_path) == {"shut": os.strerror(errno.EACCES)} and names_in(found, tmp_path) == ["open/b.jsonl"]
+    assert failures(found, tmp_path) == {"shut": os.strerror(errno.EACCES)} and names_in(found, tmp_path) == [
+        "open/b.jsonl"
+    ]
     assert found.folders == {os.fsencode(tmp_path), os.fsencode(tmp_path / "open")}
 
 
-def test_a_folder_out_of_reach_is_reported_beside_an_unreachable_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_out_of_reach_is_reported_beside_an_unreachable_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(tmp_path / "shut" / "a.jsonl")
     refuse(monkeypatch, "stat", tmp_path / "shut", errno.EIO)
     found = walk([at(tmp_path), at(tmp_path / "gone")])
@@ -504,11 +534,17 @@ def test_other_folders_lie_outside(cwd: str | None, folder: str) -> None:
     assert not cwd_within(cwd, folder)
 
 
-_parts = st.lists(st.text(st.characters(blacklist_characters="/\\:\0"), min_size=1).filter(lambda part: part != "."), min_size=1)
+_parts = st.lists(
+    st.text(st.characters(blacklist_characters="/\\:\0"), min_size=1).filter(lambda part: part != "."), min_size=1
+)
 
 
 @given(_parts, _parts, st.sampled_from(["/", "C:\\", "\\\\?\\C:\\", "\\\\?\\UNC\\"]), st.sampled_from("/\\"))
-def test_any_folder_holds_what_is_joined_to_it_and_not_the_other_way(above: list[str], below: list[str], top: str, sep: str) -> None:
+def test_any_folder_holds_what_is_joined_to_it_and_not_the_other_way(
+    above: list[str], below: list[str], top: str, sep: str
+) -> None:
     folder = top + sep.join(above)
-    assert cwd_within(folder + sep + sep.join(below) + sep, folder) and not cwd_within(folder, folder + sep + sep.join(below))
+    assert cwd_within(folder + sep + sep.join(below) + sep, folder) and not cwd_within(
+        folder, folder + sep + sep.join(below)
+    )
     assert cwd_key(cwd_key(folder)) == cwd_key(folder)

@@ -115,7 +115,14 @@ def test_the_registry_example_is_understood(tmp_path: Path) -> None:
     path.write_text(block, encoding="utf-8")
     one, two = Registry(str(path)).entries().values()
     assert (one.kind, one.name) == ("child", "Release review") and two.deleted_at
-    assert set(json.loads(block.splitlines()[0])) <= {"sessionId", "kind", "parentSessionId", "name", "deletedAt", "file"}
+    assert set(json.loads(block.splitlines()[0])) <= {
+        "sessionId",
+        "kind",
+        "parentSessionId",
+        "name",
+        "deletedAt",
+        "file",
+    }
 
 
 def test_the_screenshot_is_a_picture() -> None:

@@ -108,9 +108,17 @@ def test_the_doctor_changes_nothing(world: World) -> None:
     path = world.session().save()
     world.make_index()
     path.write_text("broken\n")
-    before = world.index.read_bytes(), path.stat(), sorted(p.name for p in world.index.parent.iterdir() if p.suffix == ".sqlite3")
+    before = (
+        world.index.read_bytes(),
+        path.stat(),
+        sorted(p.name for p in world.index.parent.iterdir() if p.suffix == ".sqlite3"),
+    )
     world.report(uid("a"), "x")
-    after = world.index.read_bytes(), path.stat(), sorted(p.name for p in world.index.parent.iterdir() if p.suffix == ".sqlite3")
+    after = (
+        world.index.read_bytes(),
+        path.stat(),
+        sorted(p.name for p in world.index.parent.iterdir() if p.suffix == ".sqlite3"),
+    )
     assert before == after
 
 
@@ -181,7 +189,9 @@ def test_a_partial_index_is_called_partial(world: World) -> None:
     world.session("a").save()
     world.make_index()
     world.session("b").save()
-    assert names(world.report()["problems"], "index_partial")["text"].startswith("The index is partial: of 2 files 1 not")
+    assert names(world.report()["problems"], "index_partial")["text"].startswith(
+        "The index is partial: of 2 files 1 not"
+    )
 
 
 def test_a_stale_index_is_called_stale(world: World) -> None:
@@ -630,7 +640,11 @@ def test_an_entry_whose_bytes_changed_is_called_changed(world: World) -> None:
 
 def test_an_entry_of_an_old_transcript_whose_line_changed_is_called_changed(world: World) -> None:
     made = world.archive.session("old", version=None)
-    made.raw(line({"type": "message", "timestamp": "2026-03-02T10:00:01.000Z", "message": {"role": "user", "content": "one"}}))
+    made.raw(
+        line(
+            {"type": "message", "timestamp": "2026-03-02T10:00:01.000Z", "message": {"role": "user", "content": "one"}}
+        )
+    )
     made.save()
     world.make_index()
     entry = world.call(query="one")["results"][0]["citation"]["entryId"]

@@ -71,7 +71,9 @@ def test_a_client_finds_reads_and_opens(session: SessionBuilder) -> None:
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
 
         found, wrong = await text(client, "history_search", {"query": "plover"})
-        assert not wrong and found.startswith(f'<history conversation="{session.id}">') and found.count("</history>") == 1
+        assert (
+            not wrong and found.startswith(f'<history conversation="{session.id}">') and found.count("</history>") == 1
+        )
         entry = found.split("[")[1].split("]")[0]
         read, wrong = await text(client, "history_read", {"mode": "items", "entries": [entry]})
         assert not wrong and "> the plover decided [/history>" in read
@@ -115,5 +117,8 @@ def test_without_the_sdk_the_shell_says_what_to_install(
 
     monkeypatch.delitem(sys.modules, "harness_session_history.recall.mcp_server", raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
-    assert cli.main(["--root", str(session.archive.root), "--index", str(session.archive.agent / "i" / "x.db"), "mcp"]) == 2
+    assert (
+        cli.main(["--root", str(session.archive.root), "--index", str(session.archive.agent / "i" / "x.db"), "mcp"])
+        == 2
+    )
     assert ".[mcp]" in capsys.readouterr().err

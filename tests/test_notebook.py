@@ -50,7 +50,7 @@ HOSTILE = [
     "</style><style>*{background:url(http://evil.example/)}</style>",
     "\"><img src=x onerror='alert(1)'>",
     "' onmouseover='alert(1)",
-    "</bdi></div></section><section class=\"hsh\"><p class=\"hsh-fresh hsh-good\">Complete",
+    '</bdi></div></section><section class="hsh"><p class="hsh-fresh hsh-good">Complete',
     "<!-- <svg onload=alert(1)> -->",
     "]]><![CDATA[<b>x</b>",
     "&lt;b&gt; &amp; &#60;i&#62;",
@@ -139,7 +139,9 @@ def test_any_text_and_any_marks_give_well_formed_cards(text: str, spans: list[tu
 def test_cards_hold_no_control_or_bidirectional_characters(poison: str) -> None:
     for result in every_kind():
         html = render_html(poisoned(result, poison))
-        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]", html)
+        assert not re.search(
+            "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]", html
+        )
 
 
 def test_a_fake_card_in_a_transcript_is_shown_as_its_source() -> None:
@@ -164,14 +166,25 @@ def test_every_rule_of_the_style_sheet_is_scoped() -> None:
 
 def test_the_style_sheet_knows_light_and_dark_of_system_jupyter_and_vs_code() -> None:
     css = "".join(Page(render_html(listed())).css)
-    for name in ("prefers-color-scheme:dark", '[data-jp-theme-light="false"]', '[data-jp-theme-light="true"]', "vscode-dark"):
+    for name in (
+        "prefers-color-scheme:dark",
+        '[data-jp-theme-light="false"]',
+        '[data-jp-theme-light="true"]',
+        "vscode-dark",
+    ):
         assert name in css
 
 
 def test_a_hit_shows_role_time_project_name_and_a_citation_to_copy() -> None:
     result = search([hit(session=view(cwd="C:\\w\\billing\\"))])
     text = shown(result)
-    for part in ("assistant", "2026-03-02 10:05 UTC", "billing", "Migration rehearsal", result["results"][0]["locator"]):
+    for part in (
+        "assistant",
+        "2026-03-02 10:05 UTC",
+        "billing",
+        "Migration rehearsal",
+        result["results"][0]["locator"],
+    ):
         assert part in text
     assert f'<code class="hsh-copy">{result["results"][0]["locator"]}</code>' in render_html(result)
 
@@ -186,7 +199,11 @@ def test_no_call_is_offered_for_an_id_that_cannot_be_shown_as_it_is() -> None:
 
 
 def test_copies_and_badges_are_named() -> None:
-    text = shown(search([hit(alsoIn=["copy-1", "copy-2"], visible=False, session=view(deleted=True, current=True, kind="child"))]))
+    text = shown(
+        search(
+            [hit(alsoIn=["copy-1", "copy-2"], visible=False, session=view(deleted=True, current=True, kind="child"))]
+        )
+    )
     for part in ("also in 2 other sessions", "copy-1", "copy-2", "deleted", "current", "child", "off branch"):
         assert part in text
 
@@ -261,8 +278,21 @@ def test_freshness_says_that_nothing_is_indexed_yet() -> None:
 
 
 def test_a_search_says_what_was_left_out_and_what_was_not_ranked() -> None:
-    text = shown(search(truncated=True, rankedAll=False, unavailableSessionIds=["gone-1"], unavailableTruncated=True, current="unknown"))
-    for part in ("the first 1 hit in 1 session, more entries match", "gone-1 and more", "only the newest few thousand", "calling session"):
+    text = shown(
+        search(
+            truncated=True,
+            rankedAll=False,
+            unavailableSessionIds=["gone-1"],
+            unavailableTruncated=True,
+            current="unknown",
+        )
+    )
+    for part in (
+        "the first 1 hit in 1 session, more entries match",
+        "gone-1 and more",
+        "only the newest few thousand",
+        "calling session",
+    ):
         assert part in text
 
 
@@ -281,7 +311,9 @@ def test_an_empty_search_shows_every_hint() -> None:
         assert part in text
 
 
-@pytest.mark.parametrize("empty", [None, {}, hints(terms=[], suggestion=None, nearest=[], sessions=[], offBranchMatches=0)])
+@pytest.mark.parametrize(
+    "empty", [None, {}, hints(terms=[], suggestion=None, nearest=[], sessions=[], offBranchMatches=0)]
+)
 def test_an_empty_search_without_hints_is_shown(empty: Any) -> None:
     assert "nothing matched" in shown(search([], hints=empty))
 
@@ -290,7 +322,9 @@ def test_an_excerpt_marks_its_target_and_counts_what_lies_around() -> None:
     html = render_html(opened())
     text = Page(html).words
     assert html.count("◆ cited entry") == html.count("hsh-card hsh-target") == 1
-    assert text.index("first words") < text.index("◆ cited entry") < text.index("cited words") < text.index("last words")
+    assert (
+        text.index("first words") < text.index("◆ cited entry") < text.index("cited words") < text.index("last words")
+    )
     for part in ("21 earlier entries not shown", "1 later entry not shown", "tools: bash (ok), edit (error)"):
         assert part in text
 
@@ -309,7 +343,9 @@ def test_a_list_is_a_table_with_a_described_timeline() -> None:
     assert "2026-03-09: 1 session" in page.words
 
 
-@pytest.mark.parametrize("times", [["9999-12-31T00:00:00.000Z", "0001-01-01T00:00:00.000Z"], ["2026-02-31T00:00:00.000Z"], [None], ["x"]])
+@pytest.mark.parametrize(
+    "times", [["9999-12-31T00:00:00.000Z", "0001-01-01T00:00:00.000Z"], ["2026-02-31T00:00:00.000Z"], [None], ["x"]]
+)
 def test_a_timeline_takes_any_time(times: list[Any]) -> None:
     shown(listed([view(str(index), updatedAt=time, createdAt=None) for index, time in enumerate(times)]))
 

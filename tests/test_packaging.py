@@ -56,7 +56,15 @@ def test_the_wheel_holds_the_packages_and_nothing_else(built: dict[str, Path]) -
 def test_the_source_distribution_holds_what_the_tests_need(built: dict[str, Path]) -> None:
     with tarfile.open(built[".gz"]) as archive:
         inside = {name.split("/", 1)[1] for name in archive.getnames() if "/" in name}
-    assert {"dev.py", "SKILL.md", "README.md", "LICENSE", "pyproject.toml", "tests/builder.py", "docs/answers.md"} <= inside
+    assert {
+        "dev.py",
+        "SKILL.md",
+        "README.md",
+        "LICENSE",
+        "pyproject.toml",
+        "tests/builder.py",
+        "docs/answers.md",
+    } <= inside
     assert not any(name.startswith((".venv", ".git/", ".hypothesis")) for name in inside)
 
 

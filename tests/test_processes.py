@@ -197,9 +197,7 @@ def is_running(process: int) -> bool:
         return sys.platform != "linux"
 
 
-def test_what_lies_in_the_callers_folder_stands_in_for_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_lies_in_the_callers_folder_stands_in_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     (folder / "msgspec.py").write_text("raise SystemExit(3)\n")

@@ -98,7 +98,12 @@ def test_a_boundary_on_a_branch_that_was_left_does_not_count(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "reset",
-    [{"type": "reset"}, {"type": "pi.reset"}, {"type": "custom", "customType": "reset"}, {"type": "custom", "customType": "pi.reset"}],
+    [
+        {"type": "reset"},
+        {"type": "pi.reset"},
+        {"type": "custom", "customType": "reset"},
+        {"type": "custom", "customType": "pi.reset"},
+    ],
 )
 def test_a_reset_is_a_boundary(tmp_path: Path, reset: dict[str, str]) -> None:
     s = session(tmp_path)
@@ -141,7 +146,9 @@ def test_a_stored_leaf_moves_the_boundary_with_the_branch(tmp_path: Path) -> Non
     assert last(s) == [one, two]
 
 
-def test_in_a_version_1_file_the_index_of_the_first_kept_entry_counts_parsed_lines_and_the_header(tmp_path: Path) -> None:
+def test_in_a_version_1_file_the_index_of_the_first_kept_entry_counts_parsed_lines_and_the_header(
+    tmp_path: Path,
+) -> None:
     s = session(tmp_path, version=None)
     for text in ("one plover", "two plover"):
         s.raw(line({"type": "message", "message": {"role": "user", "content": text}}))

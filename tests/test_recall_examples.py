@@ -109,7 +109,9 @@ def test_the_pi_extension_calls_the_tools_and_applies_a_handoff(tmp_path: Path) 
     environment = {**os.environ, "SESSION_HISTORY_COMMAND": str(command), "SESSION_HISTORY_MAINTENANCE": "off"}
     environment |= {"FOLDER": str(path.parent), "SESSION": s.id, "EXTENSION": extension.as_uri()}
     environment |= {"SESSION_HISTORY_INDEX": str(tmp_path / "index" / "history.sqlite3")}
-    done = subprocess.run(["node", tmp_path / "pi.mjs"], capture_output=True, encoding="utf-8", env=environment, check=True)
+    done = subprocess.run(
+        ["node", tmp_path / "pi.mjs"], capture_output=True, encoding="utf-8", env=environment, check=True
+    )
     told = json.loads(done.stdout)
     assert told["names"] == ["history_search", "history_read", "history_handoff"]
     assert told["found"]["content"][0]["text"].startswith("<history ") and told["found"]["details"]["hits"]

@@ -427,7 +427,7 @@ def big(s: SessionBuilder, count: int = 12, text: str = "ü" * 3_000) -> list[st
     return said
 
 
-@pytest.mark.parametrize("text", ["ü" * 3_000, "\\\"\n" * 2_000, "</history>" * 700, "評" * 2_500, "\U0001f9ea" * 1_500])
+@pytest.mark.parametrize("text", ["ü" * 3_000, '\\"\n' * 2_000, "</history>" * 700, "評" * 2_500, "\U0001f9ea" * 1_500])
 def test_an_answer_never_exceeds_fifty_kilobytes_and_says_that_it_was_cut(session: SessionBuilder, text: str) -> None:
     said = big(session, text=text)
     result = read(session, "items", entries=said)
@@ -491,7 +491,9 @@ def test_long_ids_and_names_keep_to_the_budget(tmp_path: Path) -> None:
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sizes=st.lists(st.integers(0, 60_000), min_size=1, max_size=6), limit=st.integers(1, 5))
-def test_pages_put_together_are_the_whole_range(tmp_path_factory: pytest.TempPathFactory, sizes: list[int], limit: int) -> None:
+def test_pages_put_together_are_the_whole_range(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], limit: int
+) -> None:
     s = ArchiveBuilder(tmp_path_factory.mktemp("pages")).session("own")
     texts = [f"{n}" + "x" * length for n, length in enumerate(sizes)]
     said = [s.user(text) for text in texts]

@@ -301,7 +301,9 @@ def test_a_conversation_that_is_not_there_is_refused_alike(archive: ArchiveBuild
     if way != "unknown":
         path = s.save()
         found(s, "plover")
-        path.rename(path.with_name(path.name + ".deleted.2026-04-01T00-00-00-000Z")) if way == "deleted" else path.unlink()
+        path.rename(
+            path.with_name(path.name + ".deleted.2026-04-01T00-00-00-000Z")
+        ) if way == "deleted" else path.unlink()
     with pytest.raises(SessionNotFound) as refused:
         ask(s, "search", query="plover")
     assert str(refused.value) == "no such conversation is in scope"

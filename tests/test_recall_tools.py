@@ -150,7 +150,9 @@ def test_wrong_arguments_are_refused_in_words(
     assert message in str(refused.value) and refused.value.hint
 
 
-@pytest.mark.parametrize("arguments", [{"query": "secret" * 90}, {"query": "x", "before": "secret" * 30}, {"secret": 1}])
+@pytest.mark.parametrize(
+    "arguments", [{"query": "secret" * 90}, {"query": "x", "before": "secret" * 30}, {"secret": 1}]
+)
 def test_refusals_never_repeat_the_value(session: SessionBuilder, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest) as refused:
         ask(session, "search", **arguments)
@@ -162,9 +164,7 @@ def test_none_counts_as_not_given(session: SessionBuilder) -> None:
     assert ask(session, "read", mode="tail", entries=None, cursor=None)["entries"]
 
 
-def test_an_unknown_caller_is_refused_when_a_tool_is_called(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_caller_is_refused_when_a_tool_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SESSION_HISTORY_CURRENT", "PI_SESSION_ID"):
         monkeypatch.delenv(name, raising=False)
 
@@ -276,7 +276,11 @@ def test_the_transcript_is_only_read(session: SessionBuilder) -> None:
     ask(session, "read", mode="tail")
     after = path.stat()
     assert path.read_bytes() == data
-    assert (before.st_mtime_ns, before.st_atime_ns, before.st_size) == (after.st_mtime_ns, after.st_atime_ns, after.st_size)
+    assert (before.st_mtime_ns, before.st_atime_ns, before.st_size) == (
+        after.st_mtime_ns,
+        after.st_atime_ns,
+        after.st_size,
+    )
 
 
 # -- other hosts ------------------------------------------------------------------------------------------------------

@@ -58,7 +58,19 @@ def test_whatever_stands_in_deleted_at_is_a_deletion(tmp_path: Path, said: Any) 
 
 @pytest.mark.parametrize(
     "bad",
-    ["{", "5", "[]", '"s"', "null", "{}", '{"sessionId": 5}', '{"sessionId": ""}', "\0\0", "[" * 9999, line({"sessionId": "x" * 129})],
+    [
+        "{",
+        "5",
+        "[]",
+        '"s"',
+        "null",
+        "{}",
+        '{"sessionId": 5}',
+        '{"sessionId": ""}',
+        "\0\0",
+        "[" * 9999,
+        line({"sessionId": "x" * 129}),
+    ],
 )
 def test_a_bad_line_costs_only_itself_and_is_logged(tmp_path: Path, bad: str, caplog: pytest.LogCaptureFixture) -> None:
     path = written(tmp_path, {"sessionId": "a"}, bad, {"sessionId": "b"})

@@ -61,7 +61,9 @@ def test_a_place_named_twice_is_one_root_with_the_stronger_claim(home: Path) -> 
     assert found.roots == (Root(f"{home}/.pi/agent/sessions", explicit=True, required=True),)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"sessionDir": 5}', '{"sessionDir": " "}', "{}", '{"sessionDir": "a\\u0000b"}'])
+@pytest.mark.parametrize(
+    "content", ["{", "[]", '{"sessionDir": 5}', '{"sessionDir": " "}', "{}", '{"sessionDir": "a\\u0000b"}']
+)
 def test_a_broken_pi_settings_file_is_passed_over(home: Path, content: str) -> None:
     pi_settings(home / ".pi" / "agent", content)
     assert paths(resolve()) == [f"{home}/.pi/agent/sessions"]
@@ -79,7 +81,9 @@ def test_a_pi_settings_file_may_begin_with_a_byte_order_mark(home: Path) -> None
 
 
 def test_the_environment_s_roots_replace_pi_s_places(home: Path) -> None:
-    found = resolve({"SESSION_HISTORY_ROOTS": os.pathsep.join(["/a", "", "~/b", "/a/"]), "PI_CODING_AGENT_SESSION_DIR": "/c"})
+    found = resolve(
+        {"SESSION_HISTORY_ROOTS": os.pathsep.join(["/a", "", "~/b", "/a/"]), "PI_CODING_AGENT_SESSION_DIR": "/c"}
+    )
     assert found.roots == (Root("/a", True, True), Root(f"{home}/b", True, True))
 
 
@@ -159,7 +163,9 @@ def test_a_root_that_is_not_valid_unicode_has_a_default_index_too() -> None:
         ({"PI_SESSION_ID": " "}, None, None),
     ],
 )
-def test_the_current_session_is_told_or_unknown(environ: dict[str, str], argument: str | None, expected: str | None) -> None:
+def test_the_current_session_is_told_or_unknown(
+    environ: dict[str, str], argument: str | None, expected: str | None
+) -> None:
     assert resolve(environ, current_session_id=argument).current_session == expected
 
 
@@ -171,7 +177,14 @@ def test_a_current_session_of_a_wrong_type_or_length_is_refused(value: Any) -> N
 
 @pytest.mark.parametrize(
     ("said", "argument", "expected"),
-    [("", True, True), ("on", True, True), ("off", True, False), ("OFF", True, False), ("on", False, False), ("off", False, False)],
+    [
+        ("", True, True),
+        ("on", True, True),
+        ("off", True, False),
+        ("OFF", True, False),
+        ("on", False, False),
+        ("off", False, False),
+    ],
 )
 def test_maintenance_is_on_unless_either_switches_it_off(said: str, argument: bool, expected: bool) -> None:
     assert resolve({"SESSION_HISTORY_MAINTENANCE": said}, maintenance=argument).maintenance is expected

@@ -27,7 +27,11 @@ console.log(JSON.stringify(found));
 def install(folder: Path) -> Path:
     """Installs the skill as the documentation says; returns its folder."""
     done = subprocess.run(
-        [sys.executable, PROJECT / "dev.py", "skill", folder], capture_output=True, text=True, check=True, cwd=folder.parent
+        [sys.executable, PROJECT / "dev.py", "skill", folder],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder.parent,
     )
     return Path(done.stdout.strip())
 
@@ -163,7 +167,11 @@ def test_it_runs_from_another_folder_with_nothing_but_a_home(tmp_path: Path) -> 
     shutil.copytree(PROJECT / "examples" / "sessions", home / ".pi" / "agent" / "sessions")
     elsewhere.mkdir()
     folder = install(home / ".pi" / "agent" / "skills")
-    kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "PIP_INDEX_URL", "PIP_CONFIG_FILE") if name in os.environ}
+    kept = {
+        name: os.environ[name]
+        for name in ("PATH", "SYSTEMROOT", "PIP_INDEX_URL", "PIP_CONFIG_FILE")
+        if name in os.environ
+    }
     configured = Path.home() / ".config" / "pip" / "pip.conf"
     if configured.is_file():
         kept.setdefault("PIP_CONFIG_FILE", str(configured))

@@ -17,7 +17,9 @@ from answers import every_kind, freshness, hints, hit, listed, opened, poisoned,
 from harness_session_history.display.progress import Progress, size, span
 from harness_session_history.display.terminal import render_text
 
-NASTY = "\x1b[31mred\x1b]8;;http://evil.example\x07\x00\x9b1m\r\x08\u202eabc\u2066\U000e0041\ud800 [bold]x[/bold] :smile:"
+NASTY = (
+    "\x1b[31mred\x1b]8;;http://evil.example\x07\x00\x9b1m\r\x08\u202eabc\u2066\U000e0041\ud800 [bold]x[/bold] :smile:"
+)
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]")
 SGR = re.compile("\x1b\\[[0-9;]*m")
 
@@ -37,7 +39,9 @@ def plain_text(result: Mapping[str, Any]) -> str:
 
 
 def cells(line: str) -> int:
-    return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in line)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in line
+    )
 
 
 def test_no_escape_sequence_without_color(renderer: str) -> None:
@@ -93,14 +97,24 @@ def test_markup_of_rich_is_plain_text(renderer: str) -> None:
 def test_an_excerpt_shows_its_target_and_its_surroundings(renderer: str) -> None:
     text = render_text(opened(), color=False, width=80)
     assert text.count("<- cited entry") == 1
-    for part in ("cited words", "(21 earlier entries not shown)", "(1 later entry not shown)", "bash (ok), edit (error)"):
+    for part in (
+        "cited words",
+        "(21 earlier entries not shown)",
+        "(1 later entry not shown)",
+        "bash (ok), edit (error)",
+    ):
         assert part in text
 
 
 def test_a_list_shows_name_project_activity_and_id(renderer: str) -> None:
     result = listed([view(), view("Part", kind="child", depth=1, lineage="Whole/Part")])
     text = render_text(result, color=False, width=80)
-    for part in ("1. Migration rehearsal", "ledger · last active 2026-03-02 10:05 UTC · 38 messages", "Whole/Part", "[child]"):
+    for part in (
+        "1. Migration rehearsal",
+        "ledger · last active 2026-03-02 10:05 UTC · 38 messages",
+        "Whole/Part",
+        "[child]",
+    ):
         assert part in text
     assert result["results"][0]["sessionId"] in text
 
@@ -119,7 +133,9 @@ def test_an_empty_search_shows_every_hint(renderer: str) -> None:
         assert part in text
 
 
-@pytest.mark.parametrize("empty", [None, {}, hints(terms=[], suggestion=None, nearest=[], sessions=[], offBranchMatches=0)])
+@pytest.mark.parametrize(
+    "empty", [None, {}, hints(terms=[], suggestion=None, nearest=[], sessions=[], offBranchMatches=0)]
+)
 def test_an_empty_search_without_hints_is_shown(renderer: str, empty: Any) -> None:
     assert "nothing matched" in render_text(search([], hints=empty), color=False, width=80)
 
@@ -269,7 +285,8 @@ def test_a_broken_stream_ends_the_display_but_not_the_work() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_960, "1.0 MB"), (3_400_000, "3.4 MB"), (2 * 10**12, "2.0 TB")]
+    ("count", "text"),
+    [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_960, "1.0 MB"), (3_400_000, "3.4 MB"), (2 * 10**12, "2.0 TB")],
 )
 def test_sizes_are_readable(count: int, text: str) -> None:
     assert size(count) == text

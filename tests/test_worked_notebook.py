@@ -23,7 +23,9 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     folder = tmp_path_factory.mktemp("examples")
     shutil.copytree(EXAMPLES / "sessions", folder / "sessions")
     notebook = nbformat.read(EXAMPLES / NAME, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}).execute()
+    nbclient.NotebookClient(
+        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+    ).execute()
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
@@ -59,4 +61,6 @@ def test_it_shows_an_incomplete_answer_and_then_a_complete_one(cells: list[Any])
 
 def test_it_is_kept_without_outputs() -> None:
     kept = json.loads((EXAMPLES / NAME).read_text(encoding="utf-8"))
-    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in kept["cells"] if cell["cell_type"] == "code")
+    assert all(
+        not cell["outputs"] and cell["execution_count"] is None for cell in kept["cells"] if cell["cell_type"] == "code"
+    )

@@ -30,7 +30,12 @@ class Answerer:
     """Composes the answers of one history; `found_work` is told where one shows that there is something to maintain."""
 
     def __init__(
-        self, index: IndexFile, registry: Registry, lookout: Lookout, current: str | None, found_work: Callable[[], None]
+        self,
+        index: IndexFile,
+        registry: Registry,
+        lookout: Lookout,
+        current: str | None,
+        found_work: Callable[[], None],
     ) -> None:
         self.index, self.registry, self.lookout = index, registry, lookout
         self.current, self.found_work = current, found_work
@@ -63,9 +68,7 @@ class Answerer:
         files = own_files(desk.catalog, session_id)
         return files is not None and not compare(files, desk.catalog, session_id).pending
 
-    def recalled(
-        self, work: Work[T], desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
-    ) -> T:
+    def recalled(self, work: Work[T], desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]) -> T:
         """What a tool for one's own conversation works out over the snapshot."""
         from .conversation import Snapshot
 
@@ -89,7 +92,9 @@ class Answerer:
             from .index.search import Searcher
 
             searcher = Searcher(connection, desk.weigher, views.scope(request), desk.catalog)
-            body, marker = search(connection, searcher, views, request, parse(request.query), partial(_check, cancelled))
+            body, marker = search(
+                connection, searcher, views, request, parse(request.query), partial(_check, cancelled)
+            )
         elif isinstance(request, OpenRequest):
             from .opening import open_entry
 

@@ -169,7 +169,9 @@ def _string(argument: Argument, value: object) -> str:
         raise _refused(argument, value, "Write whole characters.", "half of a surrogate pair in a value")
     # An id may hold whatever a transcript holds, a folder's name any character but NUL.
     if (argument.name == "cwd" and "\0" in value) or (argument.name == "query" and _CONTROL.search(value)):
-        raise _refused(argument, value, "Write a space instead of a control character.", "a control character in a value")
+        raise _refused(
+            argument, value, "Write a space instead of a control character.", "a control character in a value"
+        )
     if argument.name == "query":
         size = len(value.encode())
         if size > argument.high:

@@ -118,9 +118,7 @@ class Conversation:
         room = Room(max_bytes, cost)
         return await self._run(self.session_id, partial(read_range, self.session_id, start, end, limit, cursor, room))
 
-    async def tail(
-        self, count: int = 10, *, cursor: str | None = None, max_bytes: int, cost: Cost
-    ) -> dict[str, Any]:
+    async def tail(self, count: int = 10, *, cursor: str | None = None, max_bytes: int, cost: Cost) -> dict[str, Any]:
         """As `items`: the `count` entries immediately before the context boundary; ``next`` goes further back."""
         from .passages import read_tail
 

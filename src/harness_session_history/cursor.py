@@ -41,5 +41,7 @@ def read_cursor(text: str) -> Cursor:
     except (ValueError, binascii.Error, msgspec.DecodeError):
         cursor = None
     if cursor is None or min(cursor.nodes, cursor.node, cursor.chars) < 0:
-        raise InvalidRequest("cursor is not one that was given as next", hint="copy next unchanged, or leave cursor out")
+        raise InvalidRequest(
+            "cursor is not one that was given as next", hint="copy next unchanged, or leave cursor out"
+        )
     return cursor

@@ -196,7 +196,8 @@ def _searched(case: Case) -> dict[str, Any]:
         return said(False, False, "the index cannot be read")
     evidence = Evidence(case.connection, case.catalog)
     rows = case.connection.execute(
-        "SELECT id FROM entries WHERE chars > 0 AND id NOT IN (SELECT id FROM hidden) ORDER BY id DESC LIMIT ?", (PROBES,)
+        "SELECT id FROM entries WHERE chars > 0 AND id NOT IN (SELECT id FROM hidden) ORDER BY id DESC LIMIT ?",
+        (PROBES,),
     )
     located = evidence.locate_many([int(row) for (row,) in rows])
     if not located:
@@ -265,5 +266,3 @@ def _registry(case: Case) -> dict[str, Any] | None:
     except OSError as error:
         reason = error.strerror or "it cannot be read"
     return {"path": shown(path), "readable": not reason, "reason": reason, "sessions": len(case.registry)}
-
-

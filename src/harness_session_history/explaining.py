@@ -26,7 +26,9 @@ def explain(case: Case, session_id: str, entry_id: str | None) -> dict[str, Any]
     finding = Finding()
     if case.connection is None:
         finding.add(
-            "index_unavailable", "There is no index that can be read: this is what the files alone say.", case.command("doctor")
+            "index_unavailable",
+            "There is no index that can be read: this is what the files alone say.",
+            case.command("doctor"),
         )
     if session is None:
         _unknown_session(case, session_id, files, finding)
@@ -131,7 +133,9 @@ def _unknown_session(case: Case, session_id: str, files: list[dict[str, Any]], f
         finding.add("outside_roots", f"The file {elsewhere} is named after it, but lies outside the roots.")
     pending = case.difference.counts()["missing"]
     if pending:
-        finding.add("not_indexed", f"It may be in one of {pending} files that are not indexed yet.", case.command("refresh"))
+        finding.add(
+            "not_indexed", f"It may be in one of {pending} files that are not indexed yet.", case.command("refresh")
+        )
     if not finding.reasons or finding.reasons[-1]["code"] == "index_unavailable":
         places = ", ".join(shown(root.path) for root in case.settings.roots)
         finding.add("unknown", f"No file under {places} has this session id.", case.command("list"))
@@ -165,7 +169,9 @@ def _known_session(case: Case, session: SessionRow, files: list[dict[str, Any]],
         if os.path.dirname(session.path) in case.walk.folders:
             deleted = f"Its file {shown(session.path)} is gone; the index will say so after the next refresh."
         else:
-            finding.add("unavailable", f"Its file {shown(session.path)} is out of reach: a folder above it cannot be read.")
+            finding.add(
+                "unavailable", f"Its file {shown(session.path)} is out of reach: a folder above it cannot be read."
+            )
     if deleted:
         finding.add("deleted", deleted)
         finding.options.append("--include-deleted")

@@ -153,13 +153,9 @@ class _Helper:
                 return " ".join(candidate)
         return None
 
-    def _candidates(
-        self, written: list[str], corrected: list[str], counts: Sequence[int]
-    ) -> Iterable[list[str]]:
+    def _candidates(self, written: list[str], corrected: list[str], counts: Sequence[int]) -> Iterable[list[str]]:
         yield corrected
-        yield [
-            word for word, old, count in zip(corrected, written, counts, strict=True) if count or word != old
-        ]
+        yield [word for word, old, count in zip(corrected, written, counts, strict=True) if count or word != old]
         yield [word for word, count in zip(written, counts, strict=True) if count]
         present = [(count, at) for at, count in enumerate(counts) if count]
         for _, dropped in sorted(present):

@@ -321,12 +321,19 @@ class SessionHistory:
         for _ in range(2):
             incomplete: RefreshIncomplete | IndexUnavailable | None = None
             try:
-                if not (yield self._readers, partial(self._answerer.in_snapshot, partial(self._answerer.is_current, session_id))):
+                if not (
+                    yield (
+                        self._readers,
+                        partial(self._answerer.in_snapshot, partial(self._answerer.is_current, session_id)),
+                    )
+                ):
                     try:
                         yield self._writers, partial(self._caught_up, session_id, time.monotonic())
                     except (RefreshIncomplete, IndexUnavailable) as error:
                         incomplete = error  # the answer itself says how far the snapshot reaches
-                return (yield self._readers, partial(self._answerer.in_snapshot, partial(self._answerer.recalled, work)))
+                return (
+                    yield self._readers, partial(self._answerer.in_snapshot, partial(self._answerer.recalled, work))
+                )
             except SessionNotFound:
                 if incomplete is not None and _may_hide(incomplete):
                     raise incomplete from None  # it may be in a file that was not read
@@ -339,7 +346,12 @@ class SessionHistory:
         for _ in range(ATTEMPTS):
             try:
                 yield self._writers, partial(self._refreshed, session_id, None, progress)
-                return (yield self._readers, partial(self._answerer.in_snapshot, partial(self._answerer.freshness_now, session_id)))
+                return (
+                    yield (
+                        self._readers,
+                        partial(self._answerer.in_snapshot, partial(self._answerer.freshness_now, session_id)),
+                    )
+                )
             except Damaged as damage:
                 yield self._writers, partial(self._updater.heal, damage)
         raise damaged_again()

@@ -198,8 +198,8 @@ def _find_in_order(
             (target, low if order else high, limit),
         )
         sides.append([int(row) for (row,) in rows])
-    (hidden_before,) = connection.execute("SELECT count(*) FROM hidden WHERE id BETWEEN ? AND ?", (low, target)).get,
-    (hidden_after,) = connection.execute("SELECT count(*) FROM hidden WHERE id BETWEEN ? AND ?", (target, high)).get,
+    (hidden_before,) = (connection.execute("SELECT count(*) FROM hidden WHERE id BETWEEN ? AND ?", (low, target)).get,)
+    (hidden_after,) = (connection.execute("SELECT count(*) FROM hidden WHERE id BETWEEN ? AND ?", (target, high)).get,)
     return target, Neighbourhood(sides[0], sides[1], before - hidden_before, after - hidden_after)
 
 

@@ -55,7 +55,11 @@ def _of_roots(report: dict[str, Any], found: Problems) -> None:
                 "warning" if root["required"] else "note",
                 "root_unreachable",
                 f"The root {root['path']} cannot be read ({root['reason']})"
-                + (": its sessions are unavailable." if root["required"] else "; it is a default place that need not exist."),
+                + (
+                    ": its sessions are unavailable."
+                    if root["required"]
+                    else "; it is a default place that need not exist."
+                ),
                 f"ls -ld {path}",
             )
         elif not root["files"]:
@@ -99,7 +103,9 @@ def _of_index(case: Case, found: Problems) -> None:
     elif health.state == "damaged":
         found.add("error", "index_damaged", f"The index is damaged: {health.reason}. It can be made anew.", anew)
     elif health.state == "unreadable":
-        found.add("error", "index_unreadable", f"The index cannot be opened: {health.reason}.", f"ls -la {for_shell(folder)}")
+        found.add(
+            "error", "index_unreadable", f"The index cannot be opened: {health.reason}.", f"ls -la {for_shell(folder)}"
+        )
     for name, said in (("file", health.quick_check), ("full text", health.full_text_check)):
         if said == UNFINISHED:
             found.add("note", "check_unfinished", f"The check of the {name} took too long and was given up.", anew)
@@ -152,7 +158,9 @@ def _of_files(case: Case, report: dict[str, Any], found: Problems) -> None:
     for item in report["damaged"][:EACH]:
         lines = [str(line) for line in item["lines"]]
         more = item["count"] - len(lines)
-        place = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}" + (f" and {more} more" if more > 0 else "")
+        place = f"{'line' if len(lines) == 1 else 'lines'} {', '.join(lines)}" + (
+            f" and {more} more" if more > 0 else ""
+        )
         found.add(
             "note",
             "damaged_lines",
@@ -164,5 +172,3 @@ def _of_files(case: Case, report: dict[str, Any], found: Problems) -> None:
         found.add(
             "note", "more_files", f"{left} more files are unavailable or damaged.", case.command("doctor", "--json")
         )
-
-

@@ -92,11 +92,14 @@ class EntryTrace:
             )
         elif not last.text:
             self.finding.add(
-                "not_text", f"It is {last.what} (line {last.line}): only the text of user and assistant messages is found."
+                "not_text",
+                f"It is {last.what} (line {last.line}): only the text of user and assistant messages is found.",
             )
         elif self.session is None or tree is None or node is None or tree.kinds[node] not in TEXT_ROLES:
             if not any(reason["code"] == "not_indexed" for reason in self.finding.reasons):
-                self.finding.add("not_indexed", f"It is in the file (line {last.line}) and not indexed yet.", self.refresh)
+                self.finding.add(
+                    "not_indexed", f"It is in the file (line {last.line}) and not indexed yet.", self.refresh
+                )
         else:
             self._indexed(tree, node, last.line)
 
@@ -120,7 +123,9 @@ class EntryTrace:
     def _not_in_file(self, seen: Inspection, indexed: bool) -> None:
         if seen.damaged:
             lines = ", ".join(map(str, seen.damaged))
-            self.finding.add("damaged", f"Line {lines} names it and is damaged, so it cannot be read.", self._line(seen.damaged[0]))
+            self.finding.add(
+                "damaged", f"Line {lines} names it and is damaged, so it cannot be read.", self._line(seen.damaged[0])
+            )
             return
         if seen.now is not None:
             self.finding.add("changed", f"The line that it cited has changed; the entry there is now {seen.now}.")
@@ -147,7 +152,9 @@ class EntryTrace:
     def _look_elsewhere(self) -> None:
         for other in self._elsewhere():
             self.finding.add(
-                "elsewhere", f"An entry of this id is in session {other}.", self.case.command("open", other, self.entry_id)
+                "elsewhere",
+                f"An entry of this id is in session {other}.",
+                self.case.command("open", other, self.entry_id),
             )
 
     def _line(self, number: int) -> str | None:
@@ -164,7 +171,9 @@ class EntryTrace:
             for key, ids in self.case.connection.execute("SELECT session, ids FROM trees")
             if wanted in ids and find_id(ids, wanted) is not None
         }
-        sessions = (self.case.catalog.sessions[key].session_id for key in sorted(keys) if key in self.case.catalog.sessions)
+        sessions = (
+            self.case.catalog.sessions[key].session_id for key in sorted(keys) if key in self.case.catalog.sessions
+        )
         return [one for one in sessions if one != self.session_id][:ELSEWHERE]
 
 

@@ -62,9 +62,7 @@ class _FileLink(msgspec.Struct, frozen=True):
     folder: _Folder
 
 
-def walk(
-    roots: Sequence[Root], *, euid: int | None = None, cancelled: Callable[[], bool] | None = None
-) -> Walk:
+def walk(roots: Sequence[Root], *, euid: int | None = None, cancelled: Callable[[], bool] | None = None) -> Walk:
     """The session files under `roots` that belong to `euid` (default: the effective user) or to an explicit root's owner.
 
     Raises `WalkCancelled` soon after `cancelled()` is true. Nothing else is raised: what cannot be read is reported.

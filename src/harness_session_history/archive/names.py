@@ -55,7 +55,10 @@ def named_time(name: bytes) -> int | None:
         return None
     hour, minute, second = (int(found[part]) for part in ("hour", "minute", "second"))
     try:
-        days = datetime.date(int(found["year"]), int(found["month"]), int(found["day"])).toordinal() - datetime.date(1970, 1, 1).toordinal()
+        days = (
+            datetime.date(int(found["year"]), int(found["month"]), int(found["day"])).toordinal()
+            - datetime.date(1970, 1, 1).toordinal()
+        )
     except ValueError:
         return None
     return ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + int(found["milli"] or 0)

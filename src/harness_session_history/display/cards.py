@@ -59,7 +59,9 @@ def _hit(item: Answer, number: str, spans: Iterable[Sequence[int]]) -> Card:
         Piece(f" · {words.when(item.get('createdAt'))} · {words.project(view)}", "dim"),
         *_badges(view, item.get("visible")),
     ]
-    body = _quote([Piece(text, "mark" if marked else "plain") for text, marked in words.segments(item.get("snippet"), spans)])
+    body = _quote(
+        [Piece(text, "mark" if marked else "plain") for text, marked in words.segments(item.get("snippet"), spans)]
+    )
     if missing := words.strings(item.get("missingTerms"), words.TERMS):
         body.append(_say(f"without: {', '.join(missing)}", "dim"))
     body.append(_label("cite", words.locator(item)))
@@ -91,7 +93,9 @@ def _hints(hints: Answer) -> list[Card]:
         body.append(_label("terms", ", ".join(terms)))
     if off := words.number(hints.get("offBranchMatches")):
         verb = "matches" if off == 1 else "match"
-        body.append(_label("branch", f"{words.count(off, 'entry', 'entries')} off the visible branch {verb}: --branch any"))
+        body.append(
+            _label("branch", f"{words.count(off, 'entry', 'entries')} off the visible branch {verb}: --branch any")
+        )
     sessions = words.rows(hints.get("sessions"), words.SMALL_ROWS)
     if sessions:
         body.append(_say("every term occurs in these sessions, though never in one entry:", "dim"))

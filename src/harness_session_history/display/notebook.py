@@ -99,12 +99,12 @@ def _hints(hints: Answer) -> str:
     if off := words.number(hints.get("offBranchMatches")):
         verb = "matches" if off == 1 else "match"
         parts.append(
-            f'<p>{words.count(off, "entry", "entries")} off the visible branch {verb}: '
+            f"<p>{words.count(off, 'entry', 'entries')} off the visible branch {verb}: "
             'add <code class="hsh-copy">branch="any"</code></p>'
         )
     if sessions := words.rows(hints.get("sessions"), words.SMALL_ROWS):
         listed = "".join(
-            f'<li>{_text(words.one_line(view.get("name")))} · {_text(words.project(view))}{_badges(view)} '
+            f"<li>{_text(words.one_line(view.get('name')))} · {_text(words.project(view))}{_badges(view)} "
             f'<code class="hsh-copy">{escape(words.one_line(view.get("sessionId"), words.ID_CHARS))}</code></li>'
             for view in sessions
         )
@@ -146,7 +146,7 @@ def _message(message: Answer, text: str, *, target: bool) -> str:
     shown = '<strong class="hsh-flag">◆ cited entry</strong>' if target else f'<code class="hsh-copy">{entry}</code>'
     return (
         f'<div class="hsh-card{" hsh-target" if target else ""}"><div class="hsh-meta">{_role(spoken)} · '
-        f'{words.when(message.get("createdAt"))} · {shown}</div>'
+        f"{words.when(message.get('createdAt'))} · {shown}</div>"
         f'<blockquote class="hsh-text hsh-text-{spoken}" dir="auto">{_lines(text)}</blockquote>{cut}{tools}</div>'
     )
 
@@ -175,7 +175,9 @@ def _list(result: Answer) -> str:
 def _row(view: Answer) -> str:
     name = words.one_line(view.get("name"))
     lineage = words.one_line(view.get("lineage"), 2 * words.NAME_CHARS)
-    above = f'<div class="hsh-small">{_text(lineage)}</div>' if words.number(view.get("depth")) and lineage != name else ""
+    above = (
+        f'<div class="hsh-small">{_text(lineage)}</div>' if words.number(view.get("depth")) and lineage != name else ""
+    )
     folder = words.one_line(view.get("cwd"), words.PATH_CHARS)
     return (
         f'<tr><td><span class="hsh-name">{_text(name)}</span>{_badges(view)}{above}</td>'

@@ -62,7 +62,9 @@ def _session(item: Answer) -> Card:
         if reason.get("command"):
             body.append(_label("run", words.one_line(reason.get("command"), PATH)))
     for file in words.rows(item.get("files")):
-        body.append(_label("file", f"{words.one_line(file.get('path'), PATH)} ({words.one_line(file.get('state'), 200)})"))
+        body.append(
+            _label("file", f"{words.one_line(file.get('path'), PATH)} ({words.one_line(file.get('state'), 200)})")
+        )
     if item.get("command"):
         body.append(_label("open" if item.get("entryId") else "list", words.one_line(item.get("command"), PATH)))
     return Card([verdict, Piece(asked, "bold")], body)
@@ -74,7 +76,11 @@ def _roots(report: Answer) -> Card:
         state = words.count(root.get("files"), "file") if root.get("reachable") else f"not read: {root.get('reason')}"
         body.append(_label("root", f"{words.one_line(root.get('path'), PATH)} ({words.one_line(state)})"))
     sources = words.part(report.get("sources"))
-    counts = [f"{words.number(sources.get(name)):,} {said}" for name, said in _COUNTS.items() if words.number(sources.get(name))]
+    counts = [
+        f"{words.number(sources.get(name)):,} {said}"
+        for name, said in _COUNTS.items()
+        if words.number(sources.get(name))
+    ]
     body.append(_label("files", ", ".join(counts) or "none"))
     return Card([Piece("Sessions", "bold")], body, framed=False)
 
@@ -95,7 +101,10 @@ def _index(report: Answer) -> Card:
             + ("writable" if index.get("writable") else "not writable"),
         ),
         _label("made", _made(index)),
-        _label("checks", f"file {_check(index.get('quickCheck'))}, full text {_check(index.get('fullTextCheck'))}, rows {_check(index.get('rowsCheck'))}, search {_search(search)}"),
+        _label(
+            "checks",
+            f"file {_check(index.get('quickCheck'))}, full text {_check(index.get('fullTextCheck'))}, rows {_check(index.get('rowsCheck'))}, search {_search(search)}",
+        ),
         _label("worker", _worker(maintenance)),
     ]
     return Card([Piece("Index", "bold")], body, framed=False)
@@ -129,7 +138,11 @@ def _size(value: object) -> str:
 
 
 def _made(index: Answer) -> str:
-    return "never" if index.get("snapshotAt") is None else words.when(index.get("snapshotAt")) + _age(index.get("snapshotAgeSeconds"))
+    return (
+        "never"
+        if index.get("snapshotAt") is None
+        else words.when(index.get("snapshotAt")) + _age(index.get("snapshotAgeSeconds"))
+    )
 
 
 def _age(value: Any) -> str:

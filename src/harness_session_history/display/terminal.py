@@ -90,6 +90,7 @@ def _rich_text(shown: list[Card], *, color: bool, width: int) -> str:
         highlight=False,
         _environ={},
     )
+
     def folded(card: Card, room: int) -> list[Padding]:
         # A quoted line is folded by rich inside its indentation, every other line here with a hanging one.
         shown = [Padding(text(line), 0) for line in _wrapped(card.title, room, _TITLE_HANG)] if card.title else []

@@ -38,7 +38,7 @@ def timeline(sessions: Sequence[words.Answer]) -> str:
         height = max(3.0, (_BASE - _TOP) * n / tallest)
         x, width = left + index * slot, max(2.0, slot * 0.72)
         bars.append(
-            f'<g><title>{escape(label)}: {words.count(n, "session")}</title>'
+            f"<g><title>{escape(label)}: {words.count(n, 'session')}</title>"
             f'<rect class="hsh-bar" fill="currentColor" x="{x + (slot - width) / 2:.1f}" y="{_BASE - height:.1f}" '
             f'width="{width:.1f}" height="{height:.1f}" rx="1.5"></rect>'
             f'<text class="hsh-tick" fill="currentColor" x="{x + slot / 2:.1f}" y="{_BASE - height - 4:.1f}" '

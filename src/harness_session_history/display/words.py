@@ -138,7 +138,9 @@ def marks_of(result: object, index: int) -> list[Sequence[int]]:
 def locator(item: Answer) -> str:
     """``session:<id>/entry:<id>``: the citation as one word to copy."""
     citation = part(item.get("citation"))
-    return f"session:{one_line(citation.get('sessionId'), ID_CHARS)}/entry:{one_line(citation.get('entryId'), ID_CHARS)}"
+    return (
+        f"session:{one_line(citation.get('sessionId'), ID_CHARS)}/entry:{one_line(citation.get('entryId'), ID_CHARS)}"
+    )
 
 
 def copyable(item: Answer) -> tuple[str, str] | None:
@@ -212,7 +214,11 @@ def freshness(result: Answer) -> Freshness:
     tail = "".join(f"; {item}" for item in aside) + "."
     if result.get("complete") is True and not lacking:
         if not selected:
-            return Freshness("plain", "No sessions", f"there is no session file to look in (`session-history doctor` says where it looked){tail}")
+            return Freshness(
+                "plain",
+                "No sessions",
+                f"there is no session file to look in (`session-history doctor` says where it looked){tail}",
+            )
         checked = f", checked {when(state.get('checkedAt'))}" if state.get("checkedAt") else ""
         whole = "the one session is" if selected == 1 else f"all {selected:,} sessions are"
         return Freshness("good", "Complete", f"{whole} indexed as on disk{checked}{tail}")

@@ -58,9 +58,7 @@ class ReadArguments(Arguments, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     around: (
-        Annotated[
-            int, Meta(ge=0, le=5, description="items: also so many entries before and after each. Default: 0.")
-        ]
+        Annotated[int, Meta(ge=0, le=5, description="items: also so many entries before and after each. Default: 0.")]
         | UnsetType
     ) = UNSET
     start: (
@@ -69,7 +67,9 @@ class ReadArguments(Arguments, frozen=True, kw_only=True):
     to: (
         Annotated[
             str,
-            Meta(min_length=1, max_length=128, description="range: id of the last entry. Default: the newest there is."),
+            Meta(
+                min_length=1, max_length=128, description="range: id of the last entry. Default: the newest there is."
+            ),
         ]
         | UnsetType
     ) = UNSET

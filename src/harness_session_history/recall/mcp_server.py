@@ -45,7 +45,9 @@ def make_server(history: SessionHistory) -> Server[Any]:
 
     async def call_tool(context: object, params: types.CallToolRequestParams) -> types.CallToolResult:
         called = await call(tools, params.name, params.arguments or {})
-        return types.CallToolResult(content=[types.TextContent(type="text", text=called.text)], is_error=called.is_error)
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=called.text)], is_error=called.is_error
+        )
 
     return Server(
         "session-history",

@@ -47,7 +47,9 @@ class Tool:
 
     async def __call__(self, given: Mapping[str, Any] | None = None, /, **arguments: Any) -> ToolResult:
         if given is not None and not (isinstance(given, Mapping) and all(isinstance(name, str) for name in given)):
-            raise InvalidRequest("the arguments must be an object", hint="give them by name, or as one mapping of names")
+            raise InvalidRequest(
+                "the arguments must be an object", hint="give them by name, or as one mapping of names"
+            )
         return await self._perform({**(given or {}), **arguments})
 
     def __repr__(self) -> str:
@@ -69,7 +71,9 @@ def history_tools(session_id: str | None = None, *, history: SessionHistory | No
     looked up when a tool is called (InvalidRequest if the session is unknown then). None of them writes anything.
     """
     if session_id is not None and not (isinstance(session_id, str) and 1 <= len(session_id) <= 128):
-        raise InvalidRequest("session_id must be a string of 1–128 characters", hint="leave it out for the caller's own")
+        raise InvalidRequest(
+            "session_id must be a string of 1–128 characters", hint="leave it out for the caller's own"
+        )
     from .calls import tools_of
 
     return HistoryTools(*tools_of(session_id, history))

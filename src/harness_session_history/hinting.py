@@ -29,9 +29,9 @@ COUNTED = 1000
 #: How long all terms of a query are counted exactly.
 COUNT_SECONDS = 0.008
 #: How long queries are tried for one that has results.
-SUGGEST_SECONDS = 0.01
+SUGGEST_SECONDS = 0.03
 #: How long words that stand nowhere are corrected.
-CORRECT_SECONDS = 0.015
+CORRECT_SECONDS = 0.05
 #: Parts of a term that are looked for on their own where the whole stands nowhere.
 MOST_PARTS = 12
 #: Where a term can only be verified on the text, so many of its newest candidates are read.

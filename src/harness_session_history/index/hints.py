@@ -18,7 +18,7 @@ PER_TERM = 1000
 #: So many of these are worth reading.
 CANDIDATES = 24
 #: Bound on the work of one kind of hint.
-SECONDS = 0.01
+SECONDS = 0.03
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .bare import BareIndex, read_split_hash, transcripts
+from .bare import BareIndex, indexing, read_split_hash, transcripts
 from .generate import generate
 from .measure import Row, number, percentile, table, task, watched
 
@@ -310,8 +310,22 @@ def stall(b: Bench) -> Iterable[Row]:
     )
 
 
+def analysis(b: Bench) -> Iterable[Row]:
+    """What the analysis of text and the stems cost beside SQLite's plain tokenizer, on Latin text."""
+    plain, writing, everything = indexing(b.main)
+    yield Row(
+        "indexing Latin text: analysis and writing, one thread",
+        "MB/s",
+        everything,
+        plain,
+        "unicode61",
+        target="≤ 1.25 ×",
+    )
+    yield Row("the same, analysis in the reading process", "MB/s", writing, plain, "unicode61", target="≤ 1.25 ×")
+
+
 EXPERIMENTS: dict[str, Callable[[Bench], Iterable[Row]]] = {
-    f.__name__: f for f in (cold, single, unchanged, append, search, filters, read, start, stall)
+    f.__name__: f for f in (cold, single, unchanged, append, search, filters, read, start, stall, analysis)
 }
 
 

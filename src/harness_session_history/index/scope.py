@@ -32,11 +32,16 @@ class Scope:
     def within(self, session: int) -> bool:
         return session not in self.excluded if self.sessions is None else session in self.sessions
 
-    def conditions(self) -> tuple[str, Callable[[], list[Any]]]:
-        """The same as SQL over rows of `search`, and what makes the bindings of one execution."""
+    def conditions(self, *, known: bool = False) -> tuple[str, Callable[[], list[Any]]]:
+        """The same as SQL over rows of `search`, and what makes the bindings of one execution.
+
+        `known`: only rows of an allowed session are looked at, so that its key need not be asked for.
+        """
         parts: list[str] = []
         values: list[array[int]] = []
-        if self.sessions is not None:
+        if known:
+            pass
+        elif self.sessions is not None:
             parts.append(f" AND (rowid >> {SESSION_SHIFT}) IN (SELECT value FROM carray(?))")
             values.append(integers(sorted(self.sessions)))
         elif self.excluded:

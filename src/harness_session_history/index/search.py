@@ -63,6 +63,7 @@ class Searcher:
         self.sessions = catalog.sessions
         self._frequencies: dict[str, int] = {}
         self._condition, self._bindings = scope.conditions()
+        self._known_condition, self._known_bindings = scope.conditions(known=True)
 
     # -- ranking ------------------------------------------------------------------------------------------------------
 
@@ -235,7 +236,8 @@ class Searcher:
             low, top = session_range(key)
             if low <= high and top >= within[0] and len(found) < limit:
                 most = limit - len(found) if per_session is None else min(limit - len(found), per_session)
-                found += self._scan(expression, max(low, within[0]), min(top, high), most, weigh)
+                low, top = max(low, within[0]), min(top, high)
+                found += self._execute(expression, low, top, most, weigh=weigh, known=True)
         return found
 
     def _by_range(self, expression: str, allowed: frozenset[int], limit: int) -> bool:
@@ -285,12 +287,16 @@ class Searcher:
         found.extend(self._execute(expression, low, high, limit, weigh=weigh))
         return found
 
-    def _execute(self, expression: str, low: int, high: int, limit: int, *, weigh: bool) -> Iterator[tuple[int, float]]:
+    def _execute(
+        self, expression: str, low: int, high: int, limit: int, *, weigh: bool, known: bool = False
+    ) -> Iterator[tuple[int, float]]:
+        condition = self._known_condition if known else self._condition
+        bindings = self._known_bindings if known else self._bindings
         sql = (
             f"SELECT rowid, {'weigh(search)' if weigh else '0.0'} FROM search "
-            f"WHERE search MATCH ? AND rowid BETWEEN ? AND ?{self._condition} ORDER BY rowid DESC LIMIT ?"
+            f"WHERE search MATCH ? AND rowid BETWEEN ? AND ?{condition} ORDER BY rowid DESC LIMIT ?"
         )
-        return self.connection.execute(sql, (expression, low, high, *self._bindings(), limit))
+        return self.connection.execute(sql, (expression, low, high, *bindings(), limit))
 
 
 def _order(moment: int | None, newest: bool) -> int:

@@ -118,6 +118,9 @@ async def append(root: str, index: str, file: str, query: str, rounds: int) -> A
     """Search with `refresh=True` with nothing new, and after one entry of 1 KB was appended. The file is cut back after."""
     path, still, after = Path(file), [], []
     size = path.stat().st_size
+    with path.open("rb") as lines:
+        lines.seek(max(0, size - 1_000_000))
+        last = json.loads(lines.read().rstrip(b"\n").rpartition(b"\n")[2])["id"]
     body = {"role": "user", "content": [{"type": "text", "text": f"{query} " * (1000 // (len(query) + 1))}]}
     try:
         async with Heartbeat() as heart, history(root, index) as ours:
@@ -127,10 +130,11 @@ async def append(root: str, index: str, file: str, query: str, rounds: int) -> A
                 entry = {
                     "type": "message",
                     "id": f"fffff{n:03x}",
-                    "parentId": None,
+                    "parentId": last,
                     "timestamp": "2026-01-01T00:00:00.000Z",
                     "message": body,
                 }
+                last = entry["id"]
                 add_line(path, json.dumps(entry).encode())
                 taken, _answer = await clocked(partial(ours, operation="search", query=query, refresh=True))
                 after.append(taken)

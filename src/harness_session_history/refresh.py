@@ -24,7 +24,7 @@ from .index.file import BUSY_MS, IndexFile
 from .index.freshness import Difference, compare
 from .index.records import SourceRow
 from .index.schema import SESSION
-from .index.upkeep import STEP_PAGES
+from .index.upkeep import FREE_PAGES, STEP_PAGES, give_back
 from .index.writer import Overtaken, Writer
 from .intake import Intake
 from .pipeline import ReaderLost, Readers
@@ -183,6 +183,7 @@ class Refresh:
             self.writer.begin()
             done = self.writer.merge_step(STEP_PAGES)
             self.writer.commit()
+        give_back(self.connection, FREE_PAGES)
 
     def _work(self, backlog: Backlog, intake: Intake) -> None:
         """Reads and writes until nothing waits any more."""

@@ -212,6 +212,7 @@ class IndexFile:
         try:
             connection.set_busy_timeout(BUSY_MS)
             connection.pragma("page_size", 8192)
+            connection.pragma("auto_vacuum", "incremental")
             connection.pragma("journal_mode", "wal")
             _configure(connection)
             with connection:

@@ -11,6 +11,8 @@ from .writer import Writer
 
 #: Pages that one step of a merge may write; a step is one short transaction.
 STEP_PAGES = 250
+#: Free pages that are given back in one go, in one transaction.
+FREE_PAGES = 2000
 #: How long maintenance waits for readers to leave the log.
 PATIENCE_MS = 1000
 
@@ -23,6 +25,7 @@ def tidy(writer: Writer, over: Callable[[], bool]) -> None:
     purging = writer.wants_purge()
     if purging and not purge(writer, over):
         return
+    give_back(writer.connection, FREE_PAGES)
     if truncate_log(writer.connection, PATIENCE_MS) and purging:
         writer.begin()
         writer.purged()
@@ -46,6 +49,11 @@ def purge(writer: Writer, over: Callable[[], bool]) -> bool:
         if done:
             return True
     return False
+
+
+def give_back(connection: apsw.Connection, pages: int) -> None:
+    """Gives up to so many free pages back to the file system; the last pages of the file take their places."""
+    connection.execute(f"PRAGMA incremental_vacuum({int(pages)})").fetchall()
 
 
 def truncate_log(connection: apsw.Connection, patience_ms: int = 0) -> bool:

@@ -62,6 +62,13 @@ def add_line(path: Path, line: bytes) -> None:
         out.write(line + b"\n")
 
 
+def last_id(path: Path) -> str:
+    """The id of a transcript's last entry."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 1_000_000))
+        return str(json.loads(file.read().rstrip(b"\n").rpartition(b"\n")[2])["id"])
+
+
 def spread(samples: list[float]) -> Answer:
     return {"p50": percentile(samples, 0.5), "p99": percentile(samples, 0.99), "max": max(samples), "n": len(samples)}
 
@@ -118,9 +125,7 @@ async def append(root: str, index: str, file: str, query: str, rounds: int) -> A
     """Search with `refresh=True` with nothing new, and after one entry of 1 KB was appended. The file is cut back after."""
     path, still, after = Path(file), [], []
     size = path.stat().st_size
-    with path.open("rb") as lines:
-        lines.seek(max(0, size - 1_000_000))
-        last = json.loads(lines.read().rstrip(b"\n").rpartition(b"\n")[2])["id"]
+    last = last_id(path)
     body = {"role": "user", "content": [{"type": "text", "text": f"{query} " * (1000 // (len(query) + 1))}]}
     try:
         async with Heartbeat() as heart, history(root, index) as ours:

@@ -41,7 +41,9 @@ def anchor(heading: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_page_is_short(page: Path) -> None:
-    assert len(text(page).splitlines()) <= {"answers.md": 220, "recall.md": 160, "performance.md": 130}.get(page.name, 90)
+    assert len(text(page).splitlines()) <= {"answers.md": 220, "recall.md": 160, "performance.md": 130}.get(
+        page.name, 90
+    )
 
 
 @pytest.mark.parametrize("page", [*PAGES, PROJECT / "CHANGELOG.md", PROJECT / "README.md"], ids=lambda page: page.name)

@@ -24,7 +24,7 @@ from .index.file import BUSY_MS, IndexFile
 from .index.freshness import Difference, compare
 from .index.records import SourceRow
 from .index.schema import SESSION
-from .index.upkeep import FREE_PAGES, STEP_PAGES, give_back
+from .index.upkeep import give_back, merge
 from .index.writer import Overtaken, Writer
 from .intake import Intake
 from .pipeline import ReaderLost, Readers
@@ -176,14 +176,10 @@ class Refresh:
         self.writer.commit()
 
     def _merge(self) -> None:
-        """After much work, joins segments in short steps while there is time: every search looks into each of them."""
-        done = False
-        while not done and self.budget.left() > MERGE_SECONDS:
-            self.budget.check()
-            self.writer.begin()
-            done = self.writer.merge_step(STEP_PAGES)
-            self.writer.commit()
-        give_back(self.connection, FREE_PAGES)
+        """After much work, joins segments while there is time, and gives back the pages that this frees."""
+        merge(self.writer, lambda: self.budget.cancelled() or self.budget.left() <= MERGE_SECONDS)
+        self.budget.check()
+        give_back(self.connection)
 
     def _work(self, backlog: Backlog, intake: Intake) -> None:
         """Reads and writes until nothing waits any more."""

@@ -34,7 +34,7 @@ class Views:
         """The session of a request if it is in scope, else SessionNotFound (the same whatever the reason)."""
         key = self.catalog.key_by_id.get(request.session_id)
         session = None if key is None else self.catalog.sessions[key]
-        if session is None or not self._allowed(session, request) or not self._of_kind(session, request.kind):
+        if session is None or session.key in self._excluded(request) or not self._of_kind(session, request.kind):
             raise SessionNotFound(
                 "no session of this id is in scope",
                 hint="list or search for it; include_deleted and include_current widen the scope",
@@ -93,11 +93,6 @@ class Views:
             for session_id, said in self.registry.items():
                 if said.deleted_at and session_id in self.catalog.key_by_id:
                     yield self.catalog.key_by_id[session_id]
-
-    def _allowed(self, session: SessionRow, request: Request) -> bool:
-        if session.key in self.catalog.outside or (self.is_current(session) and not request.include_current):
-            return False
-        return request.include_deleted or not self.is_deleted(session)
 
     def _of_kind(self, session: SessionRow, kind: str) -> bool:
         return kind == "any" or self.kind(session) == kind

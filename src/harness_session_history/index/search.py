@@ -86,14 +86,15 @@ class Searcher:
     def _one_scan(self, expression: str) -> tuple[list[tuple[int, float]], bool]:
         found: list[tuple[int, float]] = []
         counted: Counter[int] = Counter()
-        scanned = 0
+        scanned = within_share = 0
         for row, score in self._execute(expression, *EVERYWHERE, SCANNED, weigh=True):
             scanned += 1
             session = row >> SESSION_SHIFT
             counted[session] += 1
+            within_share += counted[session] <= PER_SESSION
             if len(found) < RANKED or counted[session] <= PER_SESSION:
                 found.append((row, score))
-            if scanned > RANKED and sum(min(count, PER_SESSION) for count in counted.values()) >= RANKED:
+            if scanned > RANKED and within_share >= RANKED:
                 break
         if scanned <= RANKED:
             return found, True

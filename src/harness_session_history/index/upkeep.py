@@ -25,7 +25,7 @@ def tidy(writer: Writer, over: Callable[[], bool]) -> None:
     purging = writer.wants_purge()
     if purging and not purge(writer, over):
         return
-    give_back(writer.connection, FREE_PAGES)
+    give_back(writer.connection)
     if truncate_log(writer.connection, PATIENCE_MS) and purging:
         writer.begin()
         writer.purged()
@@ -42,6 +42,14 @@ def purge(writer: Writer, over: Callable[[], bool]) -> bool:
     writer.begin()
     writer.merge_all(STEP_PAGES)
     writer.commit()
+    return merge(writer, over)
+
+
+def merge(writer: Writer, over: Callable[[], bool]) -> bool:
+    """Joins segments in short transactions, as a search looks into each of them; True when there is nothing to join.
+
+    Can be stopped between two transactions.
+    """
     while not over():
         writer.begin()
         done = writer.merge_step(STEP_PAGES)
@@ -51,9 +59,9 @@ def purge(writer: Writer, over: Callable[[], bool]) -> bool:
     return False
 
 
-def give_back(connection: apsw.Connection, pages: int) -> None:
-    """Gives up to so many free pages back to the file system; the last pages of the file take their places."""
-    connection.execute(f"PRAGMA incremental_vacuum({int(pages)})").fetchall()
+def give_back(connection: apsw.Connection) -> None:
+    """Gives some free pages back to the file system; the last pages of the file take their places."""
+    connection.execute(f"PRAGMA incremental_vacuum({FREE_PAGES})").fetchall()
 
 
 def truncate_log(connection: apsw.Connection, patience_ms: int = 0) -> bool:

@@ -132,14 +132,14 @@ async def append(root: str, index: str, file: str, query: str, rounds: int) -> A
             for n in range(rounds + 1):
                 taken, _answer = await clocked(partial(ours, operation="search", query=query, refresh=True))
                 still.append(taken)
+                parent, last = last, f"fffff{n:03x}"
                 entry = {
                     "type": "message",
-                    "id": f"fffff{n:03x}",
-                    "parentId": last,
+                    "id": last,
+                    "parentId": parent,
                     "timestamp": "2026-01-01T00:00:00.000Z",
                     "message": body,
                 }
-                last = entry["id"]
                 add_line(path, json.dumps(entry).encode())
                 taken, _answer = await clocked(partial(ours, operation="search", query=query, refresh=True))
                 after.append(taken)

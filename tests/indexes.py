@@ -13,14 +13,14 @@ import msgspec
 
 from harness_session_history import SessionHistory
 from harness_session_history.archive.entries import Facts
-from harness_session_history.index.records import node_of
-from harness_session_history.index.schema import GONE, SESSION_SHIFT
+from harness_session_history.index.schema import GONE
 from harness_session_history.index.soundness import check
+from harness_session_history.index.spans import Spans
 from harness_session_history.index.trees import tree_columns
 
 _SESSION = (
     "key, session_id, cwd, name, parent, child, parent_path, path, tombstoned, started, first_time, last_time, messages, "
-    "nodes, leaf, ordered"
+    "nodes, leaf, ordered, untimed"
 )
 _SOURCE = (
     "path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent_path, tombstoned, session_id, session IS NOT NULL, "
@@ -45,10 +45,9 @@ def contents(index: Path) -> dict[str, Any]:
             tokens[row].append((column, offset, term))
         hidden = {row for (row,) in connection.execute("SELECT id FROM hidden")}
         entries: dict[int, list[Any]] = defaultdict(list)
-        for row, *said in connection.execute("SELECT id, time, offset, length, chars, key FROM entries ORDER BY id"):
-            entries[row >> SESSION_SHIFT].append(
-                (node_of(row), row & 1, *said, row in hidden, sorted(tokens.pop(row, ())))
-            )
+        for one in Spans(connection).between(0, (1 << 63) - 1):
+            said = one.node, one.role, *one[1:], one.row in hidden, sorted(tokens.pop(one.row, ()))
+            entries[one.session].append(said)
         assert not tokens, "tokens without an entry"
         sessions = {}
         for key, session_id, *said in connection.execute(f"SELECT {_SESSION} FROM sessions WHERE source IS NOT NULL"):

@@ -160,7 +160,7 @@ def test_long_transcripts_come_in_several_chunks(archive: ArchiveBuilder) -> Non
         session.tool("x" * 60_000)
     path = session.save()
     chunks = list(TranscriptReader(path))
-    assert len(chunks) > 2 and all(sum(e.chars for e in c.entries) <= 2_200_000 for c in chunks)
+    assert len(chunks) > 2 and all(sum(len(e.text) for e in c.entries) <= 2_200_000 for c in chunks)
     reading = read(path)
     assert reading.facts.nodes == 180 and reading.links == {} and len(reading.texts) == 60
 

@@ -127,10 +127,10 @@ def test_a_reader_sees_one_snapshot_to_the_end(world: World) -> None:
     other = SessionHistory(roots=[world.root], index=world.index, maintenance=False)
     reader = apsw.Connection(str(world.index))
     reader.execute("BEGIN")
-    before = reader.execute("SELECT count(*) FROM entries").get
+    before = reader.execute("SELECT count(*) FROM spans").get
     world.say("late", "common late")
     asyncio.run(other(operation="list", refresh=True))
-    assert reader.execute("SELECT count(*) FROM entries").get == before
+    assert reader.execute("SELECT count(*) FROM spans").get == before
     reader.close()
     asyncio.run(other.close())
     assert len(world.found("late")) == 1

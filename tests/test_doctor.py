@@ -137,7 +137,7 @@ def test_every_problem_has_one_command(world: World) -> None:
 
 def lose_rows(world: World) -> None:
     with apsw.Connection(str(world.index)) as connection:
-        connection.execute("DELETE FROM entries")
+        connection.execute("DELETE FROM spans")
     connection.close()
 
 
@@ -256,7 +256,7 @@ def test_rows_that_are_simply_gone_are_damage(world: World) -> None:
     world.make_index()
     lose_rows(world)
     report = world.report()
-    assert report["index"]["state"] == "damaged" and report["index"]["rowsCheck"] == "rows are missing: entries"
+    assert report["index"]["state"] == "damaged" and report["index"]["rowsCheck"] == "rows are missing: spans"
 
 
 def test_overwritten_pages_are_damage(world: World) -> None:

@@ -63,15 +63,15 @@ LOSSES = {
     "some of the index of tokens": "DELETE FROM search_idx WHERE rowid IN (SELECT rowid FROM search_idx LIMIT 1)",
     "sizes": "DELETE FROM search_docsize",
     "one size": "DELETE FROM search_docsize WHERE id = (SELECT max(id) FROM search_docsize)",
-    "entries": "DELETE FROM entries",
-    "one entry": "DELETE FROM entries WHERE id = (SELECT max(id) FROM entries)",
+    "spans": "DELETE FROM spans",
+    "one run of spans": "DELETE FROM spans WHERE id = (SELECT max(id) FROM spans)",
     "sessions": "DELETE FROM sessions",
     "one session": "DELETE FROM sessions WHERE key = (SELECT max(key) FROM sessions)",
     "files": "DELETE FROM sources",
     "notes": "DELETE FROM meta",
-    "a note": "DELETE FROM meta WHERE name = 'entries'",
+    "a note": "DELETE FROM meta WHERE name = 'documents'",
     "a table of tokens": "DROP TABLE search_idx",
-    "a table": "DROP TABLE entries",
+    "a table": "DROP TABLE spans",
     "all tables": "PRAGMA writable_schema=1; DELETE FROM sqlite_schema; PRAGMA writable_schema=0",
 }
 LOSSES["some of the index of tokens"] = "DELETE FROM search_idx WHERE term = (SELECT max(term) FROM search_idx)"
@@ -104,7 +104,7 @@ def test_a_lost_tree_is_noticed_by_whoever_needs_it(filled: World) -> None:
     session = filled.session("s7")
     session.user("")
     session.user("")
-    tamper(filled, f"DELETE FROM trees WHERE session = (SELECT key FROM sessions WHERE session_id = '{session.id}')")
+    tamper(filled, f"DELETE FROM trees WHERE id >> 23 = (SELECT key FROM sessions WHERE session_id = '{session.id}')")
     session.lines.clear()
     session.assistant("late word7", key="late0001")
     append(session.path(), session.lines)
@@ -115,7 +115,7 @@ def test_a_lost_tree_is_noticed_by_whoever_needs_it(filled: World) -> None:
 def test_a_large_index_is_counted_before_an_answer_is_empty(filled: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(soundness, "FEW_ENTRIES", 0)
     filled.close()
-    tamper(filled, "DELETE FROM search_docsize", "DELETE FROM entries")
+    tamper(filled, "DELETE FROM search_docsize", "DELETE FROM spans")
     assert len(filled.texts("word7", refresh=False)) == 2
 
 

@@ -109,7 +109,7 @@ def test_spans_that_were_never_given_out_are_refused(session: SessionBuilder) ->
         good._replace(length=1 << 40),
         good._replace(offset=good.offset + 1),
     ]
-    odd += [good._replace(key=good.key + 1), good._replace(role=1)]
+    odd += [good._replace(key=good.key[::-1]), good._replace(key=b""), good._replace(role=1)]
     assert hydrate(path, odd).entries == [None] * len(odd)
 
 

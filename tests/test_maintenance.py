@@ -268,7 +268,7 @@ def test_a_purge_waits_for_a_reader_that_holds_the_log(world: World, monkeypatch
     session = world.say("a", "secretword")
     world.refresh()
     reader = apsw.Connection(str(world.index))
-    reader.execute("BEGIN; SELECT count(*) FROM entries")
+    reader.execute("BEGIN; SELECT count(*) FROM spans")
     os.remove(session.path())
     world.refresh()
     maintain(world)
@@ -371,14 +371,14 @@ def test_a_long_reader_holds_nobody_up_and_the_log_shrinks_when_it_ends(
     world.refresh()
     reader = apsw.Connection(str(world.index))
     reader.execute("BEGIN")
-    seen = reader.execute("SELECT count(*) FROM entries").get
+    seen = reader.execute("SELECT count(*) FROM spans").get
     for n in range(30):
         world.say(f"s{n}", " ".join(f"word{n}x{k}" for k in range(300)))
         world.refresh()
         assert len(world.found(f"word{n}x7", refresh=False)) == 1
     maintain(world)
     held = log_bytes(world)
-    assert held > 0 and reader.execute("SELECT count(*) FROM entries").get == seen
+    assert held > 0 and reader.execute("SELECT count(*) FROM spans").get == seen
     reader.execute("COMMIT")
     reader.close()
     maintain(world)
@@ -392,7 +392,7 @@ def test_a_worker_is_called_for_a_log_that_has_become_long(
     world.refresh()
     monkeypatch.setattr(answering, "LONG_LOG_BYTES", 1)
     reader = apsw.Connection(str(world.index))
-    reader.execute("SELECT count(*) FROM entries").get  # noqa: B018  (keeps the log from being removed)
+    reader.execute("SELECT count(*) FROM spans").get  # noqa: B018  (keeps the log from being removed)
     world.history(maintenance=True)
     assert log_bytes(world) > 1
     world.listed(refresh=False)

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import apsw
@@ -195,11 +196,10 @@ def _searched(case: Case) -> dict[str, Any]:
     if case.connection is None:
         return said(False, False, "the index cannot be read")
     evidence = Evidence(case.connection, case.catalog)
-    rows = case.connection.execute(
-        "SELECT id FROM entries WHERE chars > 0 AND id NOT IN (SELECT id FROM hidden) ORDER BY id DESC LIMIT ?",
-        (PROBES,),
+    newest = evidence.spans.between(0, (1 << 63) - 1, descending=True)
+    located = evidence.locate_many(
+        islice((one.row for one in newest if one.text and not evidence.hidden(one.row)), PROBES)
     )
-    located = evidence.locate_many([int(row) for (row,) in rows])
     if not located:
         return said(False, False, "nothing with text is indexed")
     try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import apsw
 
@@ -22,36 +21,13 @@ from .archive.entries import (
 )
 from .archive.hydration import Hydrated, Status, Unreadable, Wanted, hydrate, tool_statuses
 from .index.catalog import Catalog
-from .index.records import node_of, row_id, session_range
-from .index.schema import SESSION_SHIFT
+from .index.records import row_id, session_range
 from .index.soundness import Unsound
+from .index.spans import Located, Spans
 
 _END = 1 << 62
 #: The roles of entries by their kind bytes.
 _ROLES = {KIND_USER_BARE: USER, KIND_USER_TEXT: USER, KIND_ASSISTANT_BARE: ASSISTANT, KIND_ASSISTANT_TEXT: ASSISTANT}
-
-
-class Located(NamedTuple):
-    """One entry of the snapshot and its span in the session's file."""
-
-    row: int
-    time: int | None
-    offset: int
-    length: int
-    chars: int
-    key: int
-
-    @property
-    def session(self) -> int:
-        return self.row >> SESSION_SHIFT
-
-    @property
-    def node(self) -> int:
-        return node_of(self.row)
-
-    @property
-    def role(self) -> int:
-        return self.row & 1
 
 
 class Evidence:
@@ -59,22 +35,23 @@ class Evidence:
 
     def __init__(self, connection: apsw.Connection, catalog: Catalog) -> None:
         self.connection, self.catalog = connection, catalog
+        self.spans = Spans(connection)
 
     def locate(self, row: int) -> Located | None:
-        found = self.connection.execute(
-            "SELECT id, time, offset, length, chars, key FROM entries WHERE id=?", (row,)
-        ).fetchone()
-        if found is not None and row >> SESSION_SHIFT not in self.catalog.sessions:
-            raise Unsound("a session is missing")
-        return None if found is None else Located(*found)
+        found = self.spans.locate(row)
+        return None if found is None else self._of_known_session(found)
 
     def locate_many(self, rows: Iterable[int]) -> list[Located]:
         return [located for located in map(self.locate, rows) if located is not None]
 
-    def copies(self, located: Located) -> list[int]:
-        """Rows of all entries with the id, time, role and text of this one."""
-        sql = "SELECT id FROM entries WHERE time IS ? AND key=? AND chars>0"
-        return [row for (row,) in self.connection.execute(sql, (located.time, located.key))]
+    def copies(self, located: Located) -> list[Located]:
+        """The entries of other sessions that have the id, time, role and text of this one."""
+        return [self._of_known_session(copy) for copy in self.spans.copies(located)]
+
+    def _of_known_session(self, located: Located) -> Located:
+        if located.session not in self.catalog.sessions:
+            raise Unsound("a session is missing")
+        return located
 
     def hidden(self, row: int) -> bool:
         """Whether an entry is off its session's visible branch."""
@@ -107,15 +84,13 @@ class Evidence:
             return {}
         start, wanted = located.offset + located.length, set(calls)
         _, last = session_range(located.session)
-        following = self.connection.execute(
-            "SELECT offset FROM entries WHERE id > ? AND id <= ? ORDER BY id LIMIT 1", (located.row, last)
-        ).fetchone()
+        following = next(self.spans.between(located.row + 1, last), None)
         try:
-            found = tool_statuses(path, start, _END if following is None else following[0], wanted)
+            found = tool_statuses(path, start, _END if following is None else following.offset, wanted)
             if following is not None and found.keys() != wanted:
                 end = self._end_on_line(located)
-                if end is None or end > following[0]:
-                    found |= tool_statuses(path, following[0], end or _END, wanted - found.keys())
+                if end is None or end > following.offset:
+                    found |= tool_statuses(path, following.offset, end or _END, wanted - found.keys())
         except Unreadable:
             return {}
         return found

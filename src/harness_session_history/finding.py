@@ -19,7 +19,7 @@ import apsw
 
 from .archive.hydration import Hydrated
 from .arguments import ROLES
-from .evidence import Evidence, Located
+from .evidence import Evidence
 from .index.match import Matcher
 from .index.query import Query
 from .index.records import SessionRow, session_range
@@ -27,6 +27,7 @@ from .index.schema import SESSION_SHIFT
 from .index.scope import Scope
 from .index.search import Searcher
 from .index.soundness import Unsound
+from .index.spans import Located
 from .request import SearchRequest
 from .response import iso
 from .views import Views
@@ -136,12 +137,7 @@ class Finder:
             located = self.evidence.locate(row)
             if located is None:
                 raise Unsound("an entry is missing")
-            copies = [located]
-            for other in self.evidence.copies(located):
-                if other != row and self._in_scope(other):
-                    found = self.evidence.locate(other)
-                    if found is not None:
-                        copies.append(found)
+            copies = [located, *(one for one in self.evidence.copies(located) if self._in_scope(one.row))]
             self._seen.update(copy.row for copy in copies)
             if len(copies) > 1:
                 copies = self._first_written_first(copies)

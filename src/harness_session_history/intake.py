@@ -59,7 +59,7 @@ class Intake:
             elif isinstance(frame, Part):
                 item.parts.append(frame)
                 characters += frame.characters
-                entries += len(frame.entries.places)
+                entries += frame.count
                 if characters > BATCH_CHARACTERS or entries > BATCH_ENTRIES:
                     self.flush()
                     self._stream(item, frames)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import apsw
 
 from .archive.branch import Tree
-from .archive.entries import entry_hash, find_id
+from .archive.entries import entry_hash
 from .archive.hydration import Hydrated
 from .arguments import ROLES
 from .errors import CitationUnavailable, EntryNotVisible
-from .evidence import Evidence, Located
+from .evidence import Evidence
 from .index.records import SessionRow, row_id, session_range
-from .index.soundness import Unsound
-from .index.trees import tree_columns
+from .index.spans import Located
+from .index.trees import find, tree_columns
 from .request import OpenRequest
 from .response import iso
 from .sessions import TEXT_ROLES
@@ -164,43 +165,23 @@ def _find_in_order(
 ) -> tuple[int, Neighbourhood]:
     """Where the branch has the order of the file (nearly always), neighbours are neighbouring rows, without a tree."""
     wanted = entry_hash(request.entry_id).to_bytes(8, "little", signed=True)
-    node, before, after, role, nodes = None, 0, 0, 0, 0
-    for first, ids, kinds in connection.execute(
-        "SELECT first_node, ids, kinds FROM trees WHERE session=? ORDER BY first_node", (session.key,)
-    ):
-        nodes += len(kinds)
-        at = find_id(ids, wanted)
-        if at is not None:
-            if kinds[at] not in TEXT_ROLES:
-                raise _not_visible(request)
-            node, role = first + at, TEXT_ROLES[kinds[at]]
-            before += sum(kinds.count(kind, 0, at) for kind in TEXT_ROLES)
-            after = sum(kinds.count(kind, at + 1) for kind in TEXT_ROLES)
-        else:
-            count = sum(kinds.count(kind) for kind in TEXT_ROLES)
-            before, after = (before + count, after) if node is None else (before, after + count)
-    if nodes != session.nodes:
-        raise Unsound("a part of a tree is missing")
-    if node is None:
+    place = find(connection, session.key, session.nodes, wanted)
+    if place is None or place.kind not in TEXT_ROLES:
         raise _not_visible(request)
-    target = row_id(session.key, node, role)
-    if evidence.hidden(target):
-        raise _not_visible(request)
+    target = row_id(session.key, place.node, TEXT_ROLES[place.kind])
     low, high = session_range(session.key)
-    sides = []
-    for condition, order, limit in (
-        ("id < ? AND id >= ?", "DESC", request.before),
-        ("id > ? AND id <= ?", "", request.after),
-    ):
-        rows = connection.execute(
-            f"SELECT id FROM entries WHERE {condition} AND chars > 0 AND id NOT IN (SELECT id FROM hidden) "
-            f"ORDER BY id {order} LIMIT ?",
-            (target, low if order else high, limit),
-        )
-        sides.append([int(row) for (row,) in rows])
-    (hidden_before,) = (connection.execute("SELECT count(*) FROM hidden WHERE id BETWEEN ? AND ?", (low, target)).get,)
-    (hidden_after,) = (connection.execute("SELECT count(*) FROM hidden WHERE id BETWEEN ? AND ?", (target, high)).get,)
-    return target, Neighbourhood(sides[0], sides[1], before - hidden_before, after - hidden_after)
+    hidden = {row for (row,) in connection.execute("SELECT id FROM hidden WHERE id BETWEEN ? AND ?", (low, high))}
+    if target in hidden:
+        raise _not_visible(request)
+    before = _nearest(evidence.spans.between(low, target - 1, descending=True), request.before, hidden)
+    after = _nearest(evidence.spans.between(target + 1, high), request.after, hidden)
+    hidden_before = sum(1 for row in hidden if row < target)
+    count_before, count_after = place.before - hidden_before, place.after - (len(hidden) - hidden_before)
+    return target, Neighbourhood(before, after, count_before, count_after)
+
+
+def _nearest(entries: Iterable[Located], limit: int, hidden: Collection[int]) -> list[int]:
+    return list(islice((one.row for one in entries if one.text and one.row not in hidden), limit))
 
 
 def _find_in_tree(connection: apsw.Connection, session: SessionRow, request: OpenRequest) -> tuple[int, Neighbourhood]:

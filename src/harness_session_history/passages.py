@@ -18,8 +18,9 @@ from .arguments import ROLES
 from .conversation import Line, Room, Snapshot
 from .cursor import Cursor, encoded, read_cursor
 from .errors import CitationUnavailable, EntryNotVisible, InvalidRequest
-from .evidence import Evidence, Located
-from .index.schema import SESSION_SHIFT
+from .evidence import Evidence
+from .index.records import row_id
+from .index.spans import Located
 from .opening import cut
 
 #: Entries read from the file at a time.
@@ -99,7 +100,6 @@ class Reader:
     def __init__(self, snapshot: Snapshot, session_id: str) -> None:
         self.line = Line(snapshot, session_id)
         self.check = snapshot.check
-        self.connection = snapshot.connection
         self.evidence = Evidence(snapshot.connection, snapshot.views.catalog)
         self.conversation = entry_hash(session_id)
         self.cursor: Cursor | None = None
@@ -225,16 +225,13 @@ class Reader:
     def _state(self, nodes: int) -> bytes:
         """Fingerprint of the first so many nodes and all that is cited of them: the same until it is rewritten."""
         digest = sha256(self.line.tree.ids[: 8 * nodes])
-        low = self.line.session.key << SESSION_SHIFT
-        for row in self.connection.execute(
-            "SELECT id - ?1, offset, length, key FROM entries WHERE id >= ?1 AND id < ?1 + ?2 ORDER BY id",
-            (low, nodes << 1),
-        ):
-            digest.update(_ROW(*row))
+        low = row_id(self.line.session.key, 0, 0)
+        for one in self.evidence.spans.between(low, low + (nodes << 1) - 1):
+            digest.update(_SPAN(one.row - low, one.offset, one.length) + one.key)
         return digest.digest()[:8]
 
 
-_ROW = struct.Struct("<qqqq").pack
+_SPAN = struct.Struct("<qqq").pack
 
 
 def _tools(entry: Hydrated) -> list[tuple[str, str]]:

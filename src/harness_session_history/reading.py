@@ -14,8 +14,9 @@ import msgspec
 
 from .archive.entries import Chunk, Facts, FileIdentity
 from .archive.transcript import NotASession, TranscriptReader, Unreadable, can_resume
+from .index import spans, trees
 from .index.analysis import document
-from .index.records import EntryColumns, TreePart
+from .index.records import Entries, TreePart
 from .index.schema import NODE_LIMIT
 
 log = logging.getLogger("harness_session_history")
@@ -36,11 +37,12 @@ class Begin(msgspec.Struct, array_like=True, tag=1):
 
 
 class Part(msgspec.Struct, array_like=True, tag=2):
-    """Some entries and nodes of the file, in order."""
+    """Some entries and nodes of the file, in order; how many characters of text, how many entries."""
 
-    entries: EntryColumns
-    tree: TreePart
+    entries: Entries
+    tree: list[TreePart]
     characters: int
+    count: int
 
 
 class End(msgspec.Struct, array_like=True, tag=3):
@@ -89,18 +91,23 @@ def read(task: Task) -> Iterator[Frame]:
 
 def _part(chunk: Chunk) -> Part:
     entries = chunk.entries
-    texts = [entry for entry in entries if entry.chars]
+    runs = spans.pack(
+        spans.Columns(
+            [entry.node << 1 | entry.role for entry in entries],
+            [entry.time for entry in entries],
+            [entry.offset for entry in entries],
+            [entry.length for entry in entries],
+            [entry.text != "" for entry in entries],
+            b"".join([entry.key for entry in entries]),
+        )
+    )
+    texts = [entry for entry in entries if entry.text]
     analysed = [document(entry.text, entry.search_text) for entry in texts]
-    columns = EntryColumns(
-        [entry.node << 1 | entry.role for entry in entries],
-        [entry.time for entry in entries],
-        [entry.offset for entry in entries],
-        [entry.length for entry in entries],
-        [entry.chars for entry in entries],
-        [entry.key for entry in entries],
+    columns = Entries(
+        runs,
         [entry.node << 1 | entry.role for entry in texts],
         [body for body, _ in analysed],
         [whole for _, whole in analysed],
     )
-    links = msgspec.msgpack.encode([chunk.links, chunk.marks])
-    return Part(columns, TreePart(chunk.first_node, chunk.ids, chunk.kinds, links), sum(columns.chars))
+    tree = list(trees.split(chunk.first_node, chunk.ids, chunk.kinds, chunk.links, chunk.marks))
+    return Part(columns, tree, sum([len(entry.text) for entry in texts]), len(entries))

@@ -6,13 +6,15 @@ Everything runs inside a transaction of the caller.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from .archive.branch import Columns, Tree
 from .archive.entries import Facts
-from .index.records import EntryColumns, SourceRow, TreePart, row_id
+from .index import trees
+from .index.records import Entries, SourceRow, TreePart, row_id
 from .index.soundness import Unsound
-from .index.trees import tree_columns
 from .index.writer import Writer
 
 #: Kind bytes of entries that have text, and the role each stands for.
@@ -130,11 +132,9 @@ class SessionStore:
         self.sessions, self.writer, self.key = sessions, sessions.writer, key
         self.parts: list[Columns] = []
 
-    def add(self, entries: EntryColumns, part: TreePart) -> None:
-        self.writer.add_entries(self.key, entries)
-        self.writer.add_tree(self.key, part)
-        links, marks = msgspec.msgpack.decode(part.links)
-        self.parts.append((part.ids, part.kinds, links, marks))
+    def add(self, entries: Entries, tree: Sequence[TreePart]) -> None:
+        self.writer.add(self.key, entries, tree)
+        self.parts += [(part.ids, part.kinds, *trees.decoded(part.links)) for part in tree]
 
     def finish(self, row: SourceRow, facts: Facts) -> bool:
         """Writes the rows of the session and its file; False (nothing of it may stay) if another file counts."""
@@ -171,7 +171,7 @@ class SessionStore:
             self.key, facts.session_id, source=source, cwd=facts.cwd, name=facts.name, parent=facts.parent_session,
             child=row.child, parent_path=row.parent_path, path=row.path, tombstoned=row.tombstoned,
             started=facts.started, first_time=facts.first_time, last_time=facts.last_time, messages=messages,
-            nodes=facts.nodes, leaf=leaf, ordered=ordered,
+            nodes=facts.nodes, leaf=leaf, ordered=ordered, untimed=facts.untimed,
         )  # fmt: skip
 
 
@@ -181,7 +181,7 @@ class Extension(SessionStore):
     def __init__(self, sessions: SessionWriter, key: int) -> None:
         super().__init__(sessions, key)
         self.before = self.writer.session_state(key)
-        if self.writer.tree_ends_at(key) != self.before[0]:
+        if trees.end_of(self.writer.connection, key) != self.before[0]:
             raise Unsound("a part of a tree is missing")
 
     def finish(self, row: SourceRow, facts: Facts) -> bool:
@@ -190,7 +190,7 @@ class Extension(SessionStore):
             added = sum(kinds.count(kind) for _, kinds, _, _ in self.parts for kind in TEXT_ROLES)
             self._put(row, facts, facts.nodes - 1 if facts.nodes else None, messages + added, ordered)
         else:
-            self.parts = tree_columns(self.writer.connection, self.key, facts.nodes)
+            self.parts = trees.tree_columns(self.writer.connection, self.key, facts.nodes)
             self._write_rows(row, facts, Tree(self.parts))
         if not self.sessions.counts(row, facts):
             # Its first message may be older than its header, which until then was its latest activity.
@@ -204,7 +204,7 @@ class Extension(SessionStore):
             return False
         ids = b"".join(part[0] for part in self.parts)
         new = {ids[at : at + 8] for at in range(0, len(ids), 8)}
-        return len(new) * 8 == len(ids) and not self.writer.has_ids(self.key, new, below=nodes)
+        return len(new) * 8 == len(ids) and not trees.has_any(self.writer.connection, self.key, new, below=nodes)
 
 
 def _rank(last_time: int | None, size: int, path: bytes) -> tuple[int, int, bytes]:

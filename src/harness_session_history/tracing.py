@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .archive.branch import Tree
-from .archive.entries import MAX_ID_CHARS, entry_hash, find_id
+from .archive.entries import MAX_ID_CHARS, entry_hash
 from .archive.files import Unreadable
 from .archive.inspection import Inspection, inspect
 from .casework import Case, for_shell, shown
 from .evidence import Evidence
 from .index.records import SessionRow, row_id
-from .index.trees import tree_columns
+from .index.trees import holders, tree_columns
 from .sessions import TEXT_ROLES
 
 #: Other sessions that hold an entry of the id and are named.
@@ -166,13 +166,10 @@ class EntryTrace:
         if self.case.connection is None:
             return []
         wanted = entry_hash(self.entry_id).to_bytes(8, "little", signed=True)
-        keys = {
-            int(key)
-            for key, ids in self.case.connection.execute("SELECT session, ids FROM trees")
-            if wanted in ids and find_id(ids, wanted) is not None
-        }
         sessions = (
-            self.case.catalog.sessions[key].session_id for key in sorted(keys) if key in self.case.catalog.sessions
+            self.case.catalog.sessions[key].session_id
+            for key in holders(self.case.connection, wanted)
+            if key in self.case.catalog.sessions
         )
         return [one for one in sessions if one != self.session_id][:ELSEWHERE]
 

@@ -69,18 +69,21 @@ class Views:
     def scope(self, request: SearchRequest) -> Scope:
         """The request's filters as the index understands them."""
         allowed: frozenset[int] | None = None
+        partly: frozenset[int] = frozenset()
         dated = request.since is not None or request.until is not None
         if request.session_id is not None or request.kind != "any" or request.cwd is not None or dated:
             allowed = self.selected_keys(request)
         if allowed is not None and dated:
             sessions, since, until = self.catalog.sessions, request.since, request.until
             allowed = frozenset([key for key in allowed if _overlaps(sessions[key], since, until)])
+            partly = frozenset([key for key in allowed if not _lies_within(sessions[key], since, until)])
         return Scope(
             sessions=allowed,
             excluded=frozenset() if allowed is not None else frozenset(self._excluded(request)),
             role=None if len(request.roles) == 2 else ("user", "assistant").index(request.roles[0]),
             since=request.since,
             until=request.until,
+            partly=partly,
             off_branch=request.branch == "any",
         )
 
@@ -205,3 +208,10 @@ def _overlaps(session: SessionRow, since: int | None, until: int | None) -> bool
     if since is not None and session.last_time is not None and session.last_time < since:
         return False
     return not (until is not None and session.first_time is not None and session.first_time >= until)
+
+
+def _lies_within(session: SessionRow, since: int | None, until: int | None) -> bool:
+    """Whether every entry of the session is of these times."""
+    if session.untimed or session.first_time is None or session.last_time is None:
+        return False
+    return (since is None or session.first_time >= since) and (until is None or session.last_time < until)

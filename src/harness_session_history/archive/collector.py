@@ -129,11 +129,11 @@ class Collector:
                             first = time
                         if last is None or time > last:
                             last = time
+                    else:
+                        facts.untimed = True
                     text, search_text = project(role, message.content)
                     key = entry_key(entry_id, role, time, text)
-                    self._entries.append(
-                        TextEntry(node, role, time, base + start, end - start, key, len(text), text, search_text)
-                    )
+                    self._entries.append(TextEntry(node, role, time, base + start, end - start, key, text, search_text))
                     if text:
                         kind = KIND_ASSISTANT_TEXT if role else KIND_USER_TEXT
                         self.text_chars += len(text) + len(search_text)

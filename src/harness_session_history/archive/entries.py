@@ -40,8 +40,7 @@ class TextEntry(msgspec.Struct, array_like=True, gc=False):
     time: int | None
     offset: int
     length: int
-    key: int
-    chars: int
+    key: bytes
     text: str
     search_text: str = ""
 
@@ -79,6 +78,7 @@ class Facts(msgspec.Struct):
     name: str | None = None
     first_time: int | None = None
     last_time: int | None = None
+    untimed: bool = False
     offset: int = 0
     open_tail: bool = False
     torn_tail: bool = False
@@ -143,14 +143,14 @@ def linear_id(n: int, record: bytes | memoryview) -> str:
     return f"v1-{n}-{sha256(record).hexdigest()[:8]}"
 
 
-def entry_key(entry_id: str, role: int, time: int | None, text: str) -> int:
-    """Signed 64-bit fingerprint of what a citation promises: entry id, role, time and cleaned text.
+def entry_key(entry_id: str, role: int, time: int | None, text: str) -> bytes:
+    """8 bytes: the fingerprint of what a citation promises: entry id, role, time and cleaned text.
 
     Hydration recomputes it from the cited bytes; equal keys in two transcripts are verbatim copies. Neither id nor text
     may hold lone surrogates (records are read without them).
     """
     content = f"{role} {time} {len(entry_id)} {entry_id}{text}"
-    return int(_first_int64(sha256(content.encode()).digest())[0])
+    return sha256(content.encode()).digest()[:8]
 
 
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999

@@ -31,7 +31,7 @@ class Wanted(NamedTuple):
     node: int
     offset: int
     length: int
-    key: int
+    key: bytes
     role: int
 
 

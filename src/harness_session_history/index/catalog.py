@@ -22,7 +22,7 @@ _SOURCES = (
 )
 _SESSIONS = (
     "SELECT key, session_id, source, cwd, name, parent, child, parent_path, path, tombstoned, started, first_time, "
-    "last_time, messages, nodes, leaf, ordered FROM sessions WHERE revision > ?"
+    "last_time, messages, nodes, leaf, ordered, untimed FROM sessions WHERE revision > ?"
 )
 
 

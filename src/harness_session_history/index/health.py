@@ -28,7 +28,7 @@ State = Literal["sound", "absent", "refused", "foreign", "outdated", "damaged", 
 CHECK_SECONDS = 120.0
 #: Faults of one check that are reported.
 FAULTS = 10
-TABLES = ("meta", "sources", "sessions", "entries", "trees", "hidden", "search")
+TABLES = ("meta", "sources", "sessions", "spans", "trees", "hidden", "search")
 OK, UNFINISHED = "ok", "unfinished"
 
 
@@ -49,6 +49,7 @@ class Health(msgspec.Struct, rename="camel", kw_only=True):
     sqlite_version: str = ""
     snapshot_at: int | None = None
     sessions: int = 0
+    #: User and assistant entries that have text.
     entries: int = 0
     #: `ok`, `unfinished`, or what is wrong; None where it could not be run. The pages of the file, the full-text index,
     #: and the number of rows against what the last commit noted.
@@ -176,7 +177,7 @@ def _look_inside(health: Health, connection: apsw.Connection) -> None:
     values = dict(connection.execute("SELECT name, value FROM meta"))
     health.snapshot_at, health.purge_pending = values.get("snapshot_at"), bool(values.get("purge"))
     health.sessions = _count(connection, "sessions")
-    health.entries = _count(connection, "entries")
+    health.entries = _count(connection, "search_docsize")
 
 
 def _check(connection: apsw.Connection, pragma: str, deadline: float) -> str:

@@ -8,17 +8,30 @@ from typing import NamedTuple
 
 from .schema import SESSION_SHIFT
 
+#: Length of the hash of an entry.
+KEY_BYTES = 8
 
-class EntryColumns(NamedTuple):
-    """User and assistant entries ready to be written, in columns, ascending by place; and the analysed text of those
-    that have any. A place is ``node << 1 | role``. Columns, because nothing is done with a single entry any more."""
 
-    places: list[int]
-    times: list[int | None]
-    offsets: list[int]
-    lengths: list[int]
-    chars: list[int]
-    keys: list[int]
+class Run(NamedTuple):
+    """Consecutive user or assistant entries of one session as they are stored (see spans.py), but for the session:
+    ``first`` is the place of the first (``node << 1 | role``). ``low`` and ``high`` bound the times of its entries with
+    text (None without any)."""
+
+    first: int
+    low: int | None
+    high: int | None
+    packed: bytes
+    keys: bytes
+
+    @property
+    def entries(self) -> int:
+        return len(self.keys) // KEY_BYTES
+
+
+class Entries(NamedTuple):
+    """User and assistant entries ready to be written, ascending by place; and the analysed text of those that have any."""
+
+    runs: list[Run]
     text_places: list[int]
     bodies: list[str]
     wholes: list[str]
@@ -71,6 +84,7 @@ class SessionRow(NamedTuple):
     nodes: int
     leaf: int | None
     ordered: bool
+    untimed: bool
 
     @property
     def deleted(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 #: "PiSH": marks the file as ours in SQLite's header.
 APPLICATION_ID = 0x50695348
 #: Raised by every change of the tables, of the analysis or of the rendering of text.
-VERSION = 2
+VERSION = 3
 
 #: rowid = session key << SESSION_SHIFT | node << 1 | role. A session's rows are one contiguous range.
 SESSION_SHIFT = 23
@@ -40,18 +40,18 @@ CREATE TABLE sessions(
   key INTEGER PRIMARY KEY, session_id TEXT NOT NULL UNIQUE, source INTEGER,
   cwd TEXT, name TEXT, parent TEXT, child INTEGER NOT NULL, parent_path BLOB, path BLOB, tombstoned INTEGER NOT NULL,
   started INTEGER, first_time INTEGER, last_time INTEGER, messages INTEGER NOT NULL,
-  nodes INTEGER NOT NULL, leaf INTEGER, ordered INTEGER NOT NULL, revision INTEGER NOT NULL);
+  nodes INTEGER NOT NULL, leaf INTEGER, ordered INTEGER NOT NULL, untimed INTEGER NOT NULL, revision INTEGER NOT NULL);
 CREATE INDEX sessions_by_revision ON sessions(revision);
 
--- One row per user or assistant entry: where it stands in its file, and the hash that its rendering must have.
-CREATE TABLE entries(id INTEGER PRIMARY KEY, time INTEGER, offset INTEGER NOT NULL, length INTEGER NOT NULL,
-  chars INTEGER NOT NULL, key INTEGER NOT NULL);
--- By time first: entries of one session stay together, so that a large build does not touch the whole of it again and again.
-CREATE INDEX copies ON entries(time, key) WHERE chars > 0;
+-- Up to 64 user or assistant entries of one session: where they stand in its file, when they were written, the hashes
+-- that their renderings must have (see spans.py). The id is the row of the first, `low` and `high` bound their times.
+CREATE TABLE spans(id INTEGER PRIMARY KEY, low INTEGER, high INTEGER, packed BLOB NOT NULL, keys BLOB NOT NULL);
+CREATE INDEX spans_by_time ON spans(low, high);
 
--- The tree of a session in columns, a few rows each: entry ids (hashed), kinds, links, marks.
-CREATE TABLE trees(session INTEGER NOT NULL, first_node INTEGER NOT NULL, nodes INTEGER NOT NULL,
-  ids BLOB NOT NULL, kinds BLOB NOT NULL, links BLOB NOT NULL, PRIMARY KEY(session, first_node)) WITHOUT ROWID;
+-- The tree of a session in columns, some nodes each: entry ids (hashed), kinds, links, marks (see trees.py). The id is
+-- session key << SESSION_SHIFT | first node << 1; `texts` counts the entries with text.
+CREATE TABLE trees(id INTEGER PRIMARY KEY, nodes INTEGER NOT NULL, texts INTEGER NOT NULL,
+  ids BLOB NOT NULL, kinds BLOB NOT NULL, links BLOB NOT NULL);
 
 -- Rows of `search` that are off the visible branch.
 CREATE TABLE hidden(id INTEGER PRIMARY KEY);
@@ -61,6 +61,6 @@ CREATE VIRTUAL TABLE search USING fts5(body, whole, content='', contentless_dele
 INSERT INTO search(search, rank) VALUES('automerge', 0), ('crisismerge', 16);
 """
 
-TABLE_NAMES = {"meta", "sources", "sessions", "entries", "trees", "hidden", "search"} | {
+TABLE_NAMES = {"meta", "sources", "sessions", "spans", "trees", "hidden", "search"} | {
     f"search_{shadow}" for shadow in ("data", "idx", "docsize", "config")
 }

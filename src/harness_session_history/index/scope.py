@@ -15,7 +15,8 @@ from .schema import SESSION_SHIFT
 
 @dataclass(frozen=True)
 class Scope:
-    """Which rows may be found. `sessions` are the keys allowed (None: all but `excluded`).
+    """Which rows may be found. `sessions` are the keys allowed (None: all but `excluded`); of those that are `partly`
+    within the times asked for, each entry's time is looked at.
 
     Within one session, `span` (first and last row) or `rows` (each of them) bound what may be found further.
     """
@@ -25,6 +26,7 @@ class Scope:
     role: int | None = None
     since: int | None = None
     until: int | None = None
+    partly: frozenset[int] = frozenset()
     off_branch: bool = False
     span: tuple[int, int] | None = None
     rows: tuple[int, ...] | None = None
@@ -57,10 +59,12 @@ class Scope:
             parts.append(f" AND (rowid & 1) = {int(self.role)}")
         if not self.off_branch:
             parts.append(" AND rowid NOT IN (SELECT id FROM hidden)")
-        if self.since is not None or self.until is not None:
+        if self.partly:
             low = -(1 << 62) if self.since is None else self.since
             high = (1 << 62) if self.until is None else self.until
             parts.append(
-                f" AND (SELECT time >= {int(low)} AND time < {int(high)} FROM entries WHERE entries.id = search.rowid)"
+                f" AND ((rowid >> {SESSION_SHIFT}) NOT IN (SELECT value FROM carray(?))"
+                f" OR is_within(rowid, {int(low)}, {int(high)}))"
             )
+            values.append(integers(sorted(self.partly)))
         return "".join(parts), lambda: [apsw.carray(value) for value in values]

@@ -12,17 +12,20 @@ import heapq
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
 from .catalog import Catalog
 from .limited import Limited
 from .query import Query, Term
-from .records import integers, session_range
+from .records import session_range
 from .schema import SESSION_SHIFT
 from .scope import Scope
+from .soundness import Unsound
+from .spans import Spans
 from .weigher import Weigher
 
 #: So many of the newest matches are ranked.
@@ -61,9 +64,15 @@ class Searcher:
     def __init__(self, connection: apsw.Connection, weigher: Weigher, scope: Scope, catalog: Catalog) -> None:
         self.connection, self.weigher, self.scope, self.catalog = connection, weigher, scope, catalog
         self.sessions = catalog.sessions
+        self.spans = Spans(connection)
+        if scope.partly:
+            connection.create_scalar_function("is_within", self._is_within, 3)
         self._frequencies: dict[str, int] = {}
         self._condition, self._bindings = scope.conditions()
         self._known_condition, self._known_bindings = scope.conditions(known=True)
+
+    def _is_within(self, *row_since_until: Any) -> bool:
+        return self.spans.is_within(*row_since_until)
 
     # -- ranking ------------------------------------------------------------------------------------------------------
 
@@ -166,10 +175,16 @@ class Searcher:
     def by_time(self, query: Query, newest: bool) -> Iterator[int]:
         """All matching rows, exactly in the order of their entries' times (entries without a time come last)."""
         rows = self.matches(query.expression, SORTED + 1)
-        if len(rows) <= SORTED:
-            yield from (abs(row) for _, row in sorted(self._timed(rows, newest)))
+        if len(rows) > SORTED:
+            keys = [key for key in self.sessions if self.scope.within(key) and self.sessions[key].source is not None]
+            yield from self._by_session(
+                keys, newest, lambda key: self.matches(query.expression, 1 << 62, within=session_range(key))
+            )
             return
-        yield from self._by_session(query, newest)
+        by_session: dict[int, list[int]] = {}
+        for row in rows:
+            by_session.setdefault(row >> SESSION_SHIFT, []).append(row)
+        yield from self._by_session(by_session, newest, by_session.__getitem__)
 
     def _timed(self, rows: Sequence[int], newest: bool) -> list[tuple[int, int]]:
         """Rows with what they are sorted by: the time, and of one time the place (negative for the newest first)."""
@@ -178,17 +193,16 @@ class Searcher:
 
     def times(self, rows: Sequence[int]) -> dict[int, int | None]:
         """The times of these rows' entries."""
-        if not rows:
-            return {}
-        sql = "SELECT id, time FROM entries WHERE id IN (SELECT value FROM carray(?))"
-        return dict(self.connection.execute(sql, (apsw.carray(integers(rows)),)))
+        return self.spans.times(rows)
 
-    def _by_session(self, query: Query, newest: bool) -> Iterator[int]:
+    def _by_session(self, keys: Iterable[int], newest: bool, rows_of: Callable[[int], Sequence[int]]) -> Iterator[int]:
         """Session by session, the one with the best time first, until no later one can hold a better entry."""
         bounds = []
-        for key, session in self.sessions.items():
-            if self.scope.within(key) and session.source is not None:
-                bounds.append((_order(session.last_time if newest else session.first_time, newest), key))
+        for key in keys:
+            session = self.sessions.get(key)
+            if session is None:
+                raise Unsound("a session is missing")
+            bounds.append((_order(session.last_time if newest else session.first_time, newest), key))
         heapq.heapify(bounds)
         waiting: list[tuple[int, int]] = []
         while bounds or waiting:
@@ -196,8 +210,7 @@ class Searcher:
                 yield abs(heapq.heappop(waiting)[1])
                 continue
             _, key = heapq.heappop(bounds)
-            rows = self.matches(query.expression, 1 << 62, within=session_range(key))
-            for pair in self._timed(rows, newest):
+            for pair in self._timed(rows_of(key), newest):
                 heapq.heappush(waiting, pair)
 
     # -- scanning -----------------------------------------------------------------------------------------------------

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import apsw
 
-#: Up to so many entries everything is counted whenever a file is opened; above, only what is counted in no time.
+#: Up to so many entries with text everything is counted whenever a file is opened; above, only what is counted in no time.
 FEW_ENTRIES = 50_000
 
-#: What is counted by every commit and every check: a row per page of the full-text index, per session, ...
+#: What is counted by every commit and every check: a row per page of the full-text index, per session,
+#: per run of entries, ...
 _QUICK = {
     "pages": "SELECT count(*) FROM search_idx",
     "sessions": "SELECT count(*) FROM sessions",
+    "spans": "SELECT count(*) FROM spans",
     "hidden": "SELECT count(*) FROM hidden",
 }
-#: What takes milliseconds per million rows. A writer keeps these numbers up to date without counting.
+#: What takes milliseconds per million rows. A writer keeps this number up to date without counting.
 _THOROUGH = {
-    "entries": "SELECT count(*) FROM entries",
     "documents": "SELECT count(*) FROM search_docsize",
 }
 NOTES = (*_QUICK, *_THOROUGH)
@@ -42,7 +43,7 @@ def check(connection: apsw.Connection, *, thorough: bool) -> None:
     if not all(isinstance(noted.get(name), int) for name in (*NOTES, "revision")):
         raise Unsound("the notes of the last commit are gone")
     found = _counted(connection, _QUICK)
-    if thorough or noted["entries"] <= FEW_ENTRIES:
+    if thorough or noted["documents"] <= FEW_ENTRIES:
         found |= _counted(connection, _THOROUGH)
     wrong = [name for name, count in found.items() if count != noted[name]]
     if wrong:

@@ -1,16 +1,49 @@
-"""The tree of a session as the index keeps it: columns of ids, kinds, links and marks, a few rows each."""
+"""The tree of a session as the index keeps it: columns of ids, kinds, links and marks, some nodes a row."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 import msgspec
 
+from ..archive.entries import KIND_ASSISTANT_TEXT, KIND_USER_TEXT, Mark, find_id
+from .records import TreePart, node_of, row_id, session_range
+from .schema import SESSION_SHIFT
 from .soundness import Unsound
 
 if TYPE_CHECKING:
     from ..archive.branch import Columns
+
+#: Nodes of one row, at most: some kilobytes, so that several rows fill a page.
+ROW_NODES = 128
+#: So many ids are looked for one by one, more of them all at once.
+FEW_IDS = 16
+
+
+class Place(NamedTuple):
+    """Where an id stands in a session: its node and kind, and how many entries with text come before and after it."""
+
+    node: int
+    kind: int
+    before: int
+    after: int
+
+
+def split(
+    first_node: int, ids: bytes, kinds: bytes, links: Mapping[int, int | None], marks: Sequence[Mark]
+) -> Iterator[TreePart]:
+    """Consecutive nodes as parts that fit into a row each. Arguments as in `archive.entries.Chunk`."""
+    for start in range(0, len(kinds), ROW_NODES):
+        end, first = start + ROW_NODES, first_node + start
+        own = {node: to for node, to in links.items() if first <= node < first + ROW_NODES} if links else {}
+        yield TreePart(
+            first,
+            ids[8 * start : 8 * end],
+            kinds[start:end],
+            _encoded(own, [mark for mark in marks if first <= mark[0] < first + ROW_NODES] if marks else []),
+        )
 
 
 def tree_columns(connection: apsw.Connection, session: int, nodes: int | None = None) -> list[Columns]:
@@ -21,16 +54,135 @@ def tree_columns(connection: apsw.Connection, session: int, nodes: int | None = 
     if nodes is None:
         row = connection.execute("SELECT nodes FROM sessions WHERE key=?", (session,)).fetchone()
         nodes = int(row[0]) if row else 0
-    rows = connection.execute("SELECT ids, kinds, links FROM trees WHERE session=? ORDER BY first_node", (session,))
-    columns: list[Columns] = [(ids, kinds, *msgspec.msgpack.decode(links, strict=False)) for ids, kinds, links in rows]
+    columns: list[Columns] = [
+        (_ids(ids, len(kinds)), kinds, *decoded(links))
+        for ids, kinds, links in connection.execute(
+            "SELECT ids, kinds, links FROM trees WHERE id BETWEEN ? AND ? ORDER BY id", session_range(session)
+        )
+    ]
     if sum(len(kinds) for _, kinds, _, _ in columns) != nodes:
         raise Unsound("a part of a tree is missing")
     return columns
 
 
-def joined_links(one: bytes, two: bytes) -> bytes:
+def find(connection: apsw.Connection, session: int, nodes: int, id_: bytes) -> Place | None:
+    """Where the last entry of an (8-byte) id stands in a session that has so many nodes. Raises Unsound."""
+    low, high = session_range(session)
+    counted = connection.execute("SELECT sum(nodes), sum(texts) FROM trees WHERE id BETWEEN ? AND ?", (low, high))
+    found, texts = counted.fetchone() or (0, 0)
+    if (found or 0) != nodes:
+        raise Unsound("a part of a tree is missing")
+    for row, ids, kinds in _holding(connection, id_, low, high):
+        at = find_id(_ids(ids, len(kinds)), id_)
+        if at is None:
+            continue
+        earlier = connection.execute("SELECT sum(texts) FROM trees WHERE id BETWEEN ? AND ?", (low, row - 1)).fetchone()
+        before = int((earlier and earlier[0]) or 0) + _texts(kinds[:at])
+        return Place(node_of(row) + at, kinds[at], before, int(texts) - before - _texts(kinds[at : at + 1]))
+    return None
+
+
+def holders(connection: apsw.Connection, id_: bytes) -> list[int]:
+    """The keys of the sessions that have an entry of an (8-byte) id."""
+    return sorted(
+        {
+            row >> SESSION_SHIFT
+            for row, ids, kinds in _holding(connection, id_, 0, (1 << 63) - 1)
+            if find_id(_ids(ids, len(kinds)), id_) is not None
+        }
+    )
+
+
+def has_any(connection: apsw.Connection, session: int, ids: set[bytes], *, below: int) -> bool:
+    """Whether any of these ids stands in a session's tree before node `below`."""
+    low, high = session_range(session)
+    rows: Iterable[tuple[int, bytes, bytes]]
+    if len(ids) <= FEW_IDS:
+        rows = (found for id_ in ids for found in _holding(connection, id_, low, high))
+    else:
+        rows = connection.execute("SELECT id, ids, kinds FROM trees WHERE id BETWEEN ? AND ?", (low, high))
+    for row, packed, kinds in rows:
+        own = _ids(packed, len(kinds))[: max(0, below - node_of(row)) * 8]
+        if not ids.isdisjoint(own[at : at + 8] for at in range(0, len(own), 8)):
+            return True
+    return False
+
+
+def end_of(connection: apsw.Connection, session: int) -> int:
+    """How many nodes a session's tree has, by its last row."""
+    last = _last(connection, session)
+    return 0 if last is None else node_of(last[0]) + len(last[2])
+
+
+def append(connection: apsw.Connection, session: int, parts: Sequence[TreePart]) -> None:
+    """Adds nodes behind those that a session has; a last row with room for the first part takes it in."""
+    first, *rest = parts
+    last = _last(connection, session)
+    if last is not None and len(last[2]) + len(first.kinds) <= ROW_NODES:
+        row, ids, kinds, links = last
+        connection.execute("DELETE FROM trees WHERE id=?", (row,))
+        first = TreePart(
+            node_of(row), _ids(ids, len(kinds)) + first.ids, kinds + first.kinds, _joined(links, first.links)
+        )
+    connection.executemany(
+        "INSERT INTO trees VALUES(?,?,?,?,?,?)",
+        [
+            (row_id(session, one.first_node, 0), len(one.kinds), _texts(one.kinds), _stored(one.ids), *one[2:])
+            for one in (first, *rest)
+        ],
+    )
+
+
+def _last(connection: apsw.Connection, session: int) -> tuple[int, bytes, bytes, bytes] | None:
+    return connection.execute(
+        "SELECT id, ids, kinds, links FROM trees WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+        session_range(session),
+    ).fetchone()
+
+
+def _holding(connection: apsw.Connection, id_: bytes, low: int, high: int) -> Iterator[tuple[int, bytes, bytes]]:
+    """(row, ids, kinds) of the rows that may hold an id, the last first."""
+    return connection.execute(
+        "SELECT id, ids, kinds FROM trees WHERE id BETWEEN ? AND ? AND (instr(ids, ?) OR instr(ids, ?)) ORDER BY id DESC",
+        (low, high, id_, _stored(id_)),
+    )
+
+
+def _stored(ids: bytes) -> bytes:
+    """Ids as they are stored: those of 8 hex digits, which are Pi's own, in half the bytes."""
+    try:
+        half = bytes.fromhex(ids.decode("ascii"))
+    except ValueError:
+        return ids
+    return half if half.hex().encode() == ids else ids
+
+
+def _ids(stored: bytes, nodes: int) -> bytes:
+    """Stored ids with 8 bytes each."""
+    return stored.hex().encode() if len(stored) == 4 * nodes else stored
+
+
+def _texts(kinds: bytes) -> int:
+    return kinds.count(KIND_USER_TEXT) + kinds.count(KIND_ASSISTANT_TEXT)
+
+
+def decoded(links: bytes) -> tuple[dict[int, int | None], list[Mark]]:
+    """The links and marks of a part. Raises Unsound."""
+    try:
+        return _decode(links)
+    except msgspec.DecodeError as error:
+        raise Unsound("a part of a tree cannot be read") from error
+
+
+_decode = msgspec.msgpack.Decoder(tuple[dict[int, int | None], list[Mark]]).decode
+
+
+def _encoded(links: Mapping[int, int | None], marks: Sequence[Mark]) -> bytes:
+    return msgspec.msgpack.encode((links, marks))
+
+
+def _joined(one: bytes, two: bytes) -> bytes:
     """The links and marks of two parts that follow each other, as one."""
-    links, marks = msgspec.msgpack.decode(one)
-    more_links, more_marks = msgspec.msgpack.decode(two)
-    links.update(more_links)
-    return msgspec.msgpack.encode([links, marks + more_marks])
+    links, marks = decoded(one)
+    more_links, more_marks = decoded(two)
+    return _encoded(links | more_links, marks + more_marks)

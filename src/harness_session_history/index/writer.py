@@ -9,16 +9,13 @@ from operator import itemgetter
 
 import apsw
 
-from ..archive.entries import find_id
-from .records import EntryColumns, SourceRow, TreePart, integers, row_id, session_range
+from . import spans, trees
+from .records import Entries, SourceRow, TreePart, row_id, session_range
 from .schema import FIRST_KEY, GONE, SESSION, SESSION_SHIFT
 from .soundness import quick_counts
-from .trees import joined_links
 
 #: Text that is held back until it is written in one go.
 TEXT_CHARACTERS = 2_000_000
-#: A tree's last row is extended up to this many nodes, then a new row begins.
-TREE_ROW_NODES = 4096
 
 
 class Overtaken(Exception):
@@ -32,7 +29,7 @@ class Writer:
         self.connection, self._is_current = connection, is_current
         self._revision = 0
         self._committed: int | None = None
-        self._entries = self._documents = 0
+        self._documents = 0
         self._texts: list[tuple[int, str, str]] = []
         self._characters = 0
 
@@ -52,13 +49,13 @@ class Writer:
             self.rollback()
             raise Overtaken
         self._committed, self._revision = revision, revision + 1
-        self._entries, self._documents = self._meta("entries"), self._meta("documents")
+        self._documents = self._meta("documents")
 
     def commit(self) -> None:
         """Makes what was written the snapshot that everybody sees."""
         self._write_texts()
         self.connection.execute("INSERT INTO search(search) VALUES('flush')")  # so that its pages can be counted
-        notes = {**quick_counts(self.connection), "entries": self._entries, "documents": self._documents}
+        notes = {**quick_counts(self.connection), "documents": self._documents}
         for name, value in notes.items():
             self._set_meta(name, value)
         self._set_meta("revision", self._revision)
@@ -104,29 +101,19 @@ class Writer:
     def clear(self, session: int) -> None:
         """Removes every entry, tree row and token of a session; the session row stays."""
         low, high = session_range(session)
-        rows = self.connection.execute("SELECT id FROM entries WHERE id BETWEEN ? AND ? AND chars>0", (low, high)).get
-        if rows is None:
-            rows = []
-        elif not isinstance(rows, list):
-            rows = [rows]
-        self._forget_tokens(rows)
-        self.connection.execute("DELETE FROM entries WHERE id BETWEEN ? AND ?", (low, high))
-        self._entries -= self.connection.changes()
-        self.connection.execute("DELETE FROM hidden WHERE id BETWEEN ? AND ?", (low, high))
-        self.connection.execute("DELETE FROM trees WHERE session=?", (session,))
+        self._forget_tokens(spans.text_rows(self.connection, session))
+        for table in ("spans", "hidden", "trees"):
+            self.connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", (low, high))
 
-    def add_entries(self, session: int, entries: EntryColumns) -> None:
-        """Rows and tokens of entries, in ascending order of node."""
-        base = session << SESSION_SHIFT
-        self.connection.executemany(
-            "INSERT INTO entries(id, time, offset, length, chars, key) VALUES(?,?,?,?,?,?)",
-            zip([base | place for place in entries.places], *entries[1:6], strict=True),
-        )
+    def add(self, session: int, entries: Entries, tree: Sequence[TreePart]) -> None:
+        """Entries and nodes that follow those that the session has."""
+        spans.append(self.connection, session, entries.runs)
+        trees.append(self.connection, session, tree)
         # The full-text rows wait for the end of the transaction: FTS5 ends a segment at every statement that SQLite
         # guards by a savepoint (any upsert is one), and small segments have to be merged again.
+        base = session << SESSION_SHIFT
+        self._documents += len(entries.text_places)
         rows = [base | place for place in entries.text_places]
-        self._entries += len(entries.places)
-        self._documents += len(rows)
         self._texts += zip(rows, entries.bodies, entries.wholes, strict=True)
         self._characters += sum(map(len, entries.bodies))
         if self._characters > TEXT_CHARACTERS:
@@ -135,35 +122,8 @@ class Writer:
     def remove_entries(self, session: int, nodes: Iterable[int]) -> None:
         """Drops entries that a later entry of the same id has replaced."""
         rows = [row_id(session, node, role) for node in nodes for role in (0, 1)]
-        known = (
-            [
-                int(row[0])
-                for row in self.connection.execute(
-                    "SELECT id FROM entries WHERE id IN (SELECT value FROM carray(?)) AND chars>0",
-                    (apsw.carray(integers(rows)),),
-                )
-            ]
-            if rows
-            else []
-        )
-        self._forget_tokens(known)
-        for row in rows:
-            self.connection.execute("DELETE FROM entries WHERE id=?", (row,))
-            self._entries -= self.connection.changes()
+        self._forget_tokens(spans.remove(self.connection, rows))
         self.connection.executemany("DELETE FROM hidden WHERE id=?", [(row,) for row in rows])
-
-    def add_tree(self, session: int, part: TreePart) -> None:
-        """Appends nodes to a session's tree; small parts are joined to the row before."""
-        last = self.connection.execute(
-            "SELECT first_node, nodes, ids, kinds, links FROM trees WHERE session=? ORDER BY first_node DESC LIMIT 1",
-            (session,),
-        ).fetchone()
-        if last is not None and last[1] + len(part.kinds) <= TREE_ROW_NODES:
-            part = TreePart(last[0], last[2] + part.ids, last[3] + part.kinds, joined_links(last[4], part.links))
-        self.connection.execute(
-            "INSERT OR REPLACE INTO trees VALUES(?,?,?,?,?,?)",
-            (session, part.first_node, len(part.kinds), part.ids, part.kinds, part.links),
-        )
 
     def set_hidden(self, session: int, rows: set[int]) -> None:
         """Makes `rows` exactly the rows of this session that are off its visible branch."""
@@ -197,24 +157,6 @@ class Writer:
         ).fetchone()
         assert row is not None
         return int(row[0]), row[1], int(row[2]), bool(row[3])
-
-    def tree_ends_at(self, session: int) -> int:
-        """How many nodes a session's tree has, by its last row."""
-        row = self.connection.execute(
-            "SELECT first_node + nodes FROM trees WHERE session=? ORDER BY first_node DESC LIMIT 1", (session,)
-        ).fetchone()
-        return int(row[0]) if row else 0
-
-    def has_ids(self, session: int, ids: set[bytes], *, below: int) -> bool:
-        """Whether any of these ids stands in the session's tree before node `below`."""
-        for first, packed in self.connection.execute("SELECT first_node, ids FROM trees WHERE session=?", (session,)):
-            packed = packed[: max(0, below - first) * 8]
-            if len(ids) > 16:
-                if not ids.isdisjoint(packed[at : at + 8] for at in range(0, len(packed), 8)):
-                    return True
-            elif any(find_id(packed, id_) is not None for id_ in ids):
-                return True
-        return False
 
     def forget_session(self, session: int) -> None:
         """Removes the row of a session that has got another key."""

@@ -1,0 +1,319 @@
+"""Where each user or assistant entry stands in its file, when it was written, and the hash that its rendering must have.
+
+The entries of a session are kept in runs of up to RUN_ENTRIES, one row each and packed: a row per entry, and an index
+beside it to find copies by, would take as much room as the full-text index does. A run is found by its first row, and
+the runs that may hold a copy of an entry by their times.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from operator import add, sub
+from typing import NamedTuple
+
+import apsw
+import msgspec
+
+from .records import KEY_BYTES, Run, node_of, session_range
+from .schema import SESSION_SHIFT
+from .soundness import Unsound
+
+#: Entries of one run, at most.
+RUN_ENTRIES = 64
+#: The entries with text of one run lie within so many milliseconds, so that few runs can hold a given moment.
+RUN_MS = 4 * 3_600_000
+#: The time that an entry without one has in the bounds of its run.
+NO_TIME = 0
+#: Unpacked runs that are kept for the rest of a request.
+_KEPT = 512
+_PLACES = (1 << SESSION_SHIFT) - 1
+
+
+class Located(NamedTuple):
+    """One entry of the snapshot and its span (bytes) in the session's file; ``text`` says whether it has any."""
+
+    row: int
+    time: int | None
+    offset: int
+    length: int
+    key: bytes
+    text: bool
+
+    @property
+    def session(self) -> int:
+        return self.row >> SESSION_SHIFT
+
+    @property
+    def node(self) -> int:
+        return node_of(self.row)
+
+    @property
+    def role(self) -> int:
+        return self.row & 1
+
+
+class Columns(NamedTuple):
+    """Entries in ascending order of their places."""
+
+    places: list[int]
+    times: list[int | None]
+    offsets: list[int]
+    lengths: list[int]
+    texts: list[bool]
+    keys: bytes
+
+    def only(self, kept: Sequence[int]) -> Columns:
+        """Those of the entries that stand at these positions."""
+        places, times, offsets, lengths, texts, keys = self
+        return Columns(
+            [places[at] for at in kept],
+            [times[at] for at in kept],
+            [offsets[at] for at in kept],
+            [lengths[at] for at in kept],
+            [texts[at] for at in kept],
+            b"".join([keys[at * KEY_BYTES : (at + 1) * KEY_BYTES] for at in kept]),
+        )
+
+    def then(self, others: Columns) -> Columns:
+        """These entries and those that follow them."""
+        places, times, offsets, lengths, texts, keys = others
+        return Columns(
+            self.places + places,
+            self.times + times,
+            self.offsets + offsets,
+            self.lengths + lengths,
+            self.texts + texts,
+            self.keys + keys,
+        )
+
+
+def pack(entries: Columns) -> list[Run]:
+    """Entries as runs."""
+    places, times, offsets, lengths, texts, keys = entries
+    runs = []
+    for start, end in _cut(times, texts):
+        bounds = _bounds(times[start:end], texts[start:end])
+        ends = list(map(add, offsets[start : end - 1], lengths[start : end - 1]))
+        packed = msgspec.msgpack.encode(
+            (
+                _steps([place << 1 | text for place, text in zip(places[start:end], texts[start:end])]),
+                _time_steps(times[start:end]),
+                list(map(sub, offsets[start:end], [0, *ends])),
+                lengths[start:end],
+            )
+        )
+        runs.append(Run(places[start], *bounds, packed, keys[start * KEY_BYTES : end * KEY_BYTES]))
+    return runs
+
+
+def unpack(packed: bytes, keys: bytes) -> Columns:
+    """The entries of a run. Raises Unsound if that is none."""
+    try:
+        marks, times, gaps, lengths = _decode(packed)
+    except msgspec.DecodeError as error:
+        raise Unsound("a run of entries cannot be read") from error
+    if not len(marks) == len(times) == len(gaps) == len(lengths) == len(keys) // KEY_BYTES:
+        raise Unsound("a run of entries is incomplete")
+    found = list(accumulate(marks))
+    moments = _moments(times)
+    offsets = list(accumulate(map(add, gaps, [0, *lengths[:-1]])))
+    return Columns([mark >> 1 for mark in found], moments, offsets, lengths, [bool(mark & 1) for mark in found], keys)
+
+
+_decode = msgspec.msgpack.Decoder(tuple[list[int], list[int | None], list[int], list[int]]).decode
+
+
+def _cut(times: Sequence[int | None], texts: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Where runs begin and end."""
+    start = 0
+    while start < len(times):
+        end = min(start + RUN_ENTRIES, len(times))
+        low, high = _bounds(times[start:end], texts[start:end])
+        if low is not None and high is not None and high - low > RUN_MS:
+            end = _end_in_time(times, texts, start, end)
+        yield start, end
+        start = end
+
+
+def _end_in_time(times: Sequence[int | None], texts: Sequence[bool], start: int, end: int) -> int:
+    low = high = None
+    for at in range(start, end):
+        if texts[at]:
+            moment = _bound_of(times[at])
+            low = moment if low is None else min(low, moment)
+            high = moment if high is None else max(high, moment)
+            if high - low > RUN_MS:
+                return at
+    return end
+
+
+def _bound_of(time: int | None) -> int:
+    return NO_TIME if time is None else time
+
+
+def _bounds(times: Sequence[int | None], texts: Sequence[bool]) -> tuple[int | None, int | None]:
+    moments = [_bound_of(time) for time, text in zip(times, texts) if text]
+    return (min(moments), max(moments)) if moments else (None, None)
+
+
+def _steps(values: list[int]) -> list[int]:
+    return [values[0], *map(sub, values[1:], values)]
+
+
+def _time_steps(times: list[int | None]) -> list[int | None]:
+    """Each known time as its distance from the known one before."""
+    before = 0
+    steps: list[int | None] = []
+    for time in times:
+        if time is None:
+            steps.append(None)
+        else:
+            steps.append(time - before)
+            before = time
+    return steps
+
+
+def _moments(steps: list[int | None]) -> list[int | None]:
+    now = 0
+    times: list[int | None] = []
+    for step in steps:
+        if step is not None:
+            now += step
+        times.append(None if step is None else now)
+    return times
+
+
+class Spans:
+    """Looks into the runs of one snapshot. Raises Unsound where a run says nothing that makes sense."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self._runs: dict[int, _Unpacked] = {}
+
+    def locate(self, row: int) -> Located | None:
+        """The entry of a row, None if there is none."""
+        run = self.run_of(row)
+        return None if run is None else run.at(row)
+
+    def times(self, rows: Iterable[int]) -> dict[int, int | None]:
+        """The times of these rows' entries."""
+        found = {}
+        for row in rows:
+            located = self.locate(row)
+            if located is not None:
+                found[row] = located.time
+        return found
+
+    def is_within(self, row: int, since: int, until: int) -> bool:
+        """Whether the entry of a row was written from ``since`` to before ``until``."""
+        located = self.locate(row)
+        return located is not None and located.time is not None and since <= located.time < until
+
+    def between(self, low: int, high: int, *, descending: bool = False) -> Iterator[Located]:
+        """The entries of the rows from ``low`` to ``high``."""
+        begin = self.connection.execute("SELECT max(id) FROM spans WHERE id<=?", (low,)).fetchone()
+        start = low if begin is None or begin[0] is None else begin[0]
+        order = "DESC" if descending else ""
+        for id_, packed, keys in self.connection.execute(
+            f"SELECT id, packed, keys FROM spans WHERE id BETWEEN ? AND ? ORDER BY id {order}", (start, high)
+        ):
+            run = _Unpacked(id_, packed, keys)
+            for at in reversed(range(len(run.rows))) if descending else range(len(run.rows)):
+                if low <= run.rows[at] <= high:
+                    yield run.located(at)
+
+    def copies(self, located: Located) -> list[Located]:
+        """The entries with text of other sessions that have the key and the time of this one."""
+        moment = _bound_of(located.time)
+        found = []
+        for id_, packed, keys in self.connection.execute(
+            "SELECT id, packed, keys FROM spans WHERE low BETWEEN ? AND ? AND high >= ? AND instr(keys, ?) > 0",
+            (moment - RUN_MS, moment, moment, located.key),
+        ):
+            if id_ >> SESSION_SHIFT == located.session:
+                continue
+            run = _Unpacked(id_, packed, keys)
+            candidates = (run.located(at) for at in range(len(run.rows)))
+            found += [one for one in candidates if one.key == located.key and one.time == located.time and one.text]
+        return found
+
+    def run_of(self, row: int) -> _Unpacked | None:
+        """The run that a row would be in."""
+        found = self._runs.get(row)
+        if found is not None:
+            return found
+        stored = self.connection.execute(
+            "SELECT id, packed, keys FROM spans WHERE id<=? ORDER BY id DESC LIMIT 1", (row,)
+        ).fetchone()
+        if stored is None or stored[0] >> SESSION_SHIFT != row >> SESSION_SHIFT:
+            return None
+        run = _Unpacked(*stored)
+        if len(self._runs) > _KEPT * RUN_ENTRIES:
+            self._runs.clear()
+        self._runs.update(dict.fromkeys(run.rows, run))
+        return run
+
+
+class _Unpacked:
+    """A run that is looked into."""
+
+    def __init__(self, id_: int, packed: bytes, keys: bytes) -> None:
+        self.id = id_
+        self.columns = unpack(packed, keys)
+        base = id_ & ~_PLACES
+        self.rows = [base | place for place in self.columns.places]
+
+    def at(self, row: int) -> Located | None:
+        at = bisect_left(self.rows, row)
+        return self.located(at) if at < len(self.rows) and self.rows[at] == row else None
+
+    def located(self, at: int) -> Located:
+        _, times, offsets, lengths, texts, keys = self.columns
+        key = keys[at * KEY_BYTES : (at + 1) * KEY_BYTES]
+        return Located(self.rows[at], times[at], offsets[at], lengths[at], key, texts[at])
+
+
+# -- writing ------------------------------------------------------------------------------------------------------------
+
+
+def append(connection: apsw.Connection, session: int, runs: Sequence[Run]) -> None:
+    """Adds runs behind those that a session has; a last one that is not full is filled up."""
+    if not runs:
+        return
+    low, high = session_range(session)
+    first, *rest = runs
+    last = connection.execute(
+        "SELECT id, packed, keys FROM spans WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1", (low, high)
+    ).fetchone()
+    if last is not None and len(last[2]) // KEY_BYTES + first.entries <= RUN_ENTRIES:
+        joined = pack(unpack(last[1], last[2]).then(unpack(first.packed, first.keys)))
+        if len(joined) == 1:
+            connection.execute("DELETE FROM spans WHERE id=?", (last[0],))
+            first = joined[0]
+    _insert(connection, low, (first, *rest))
+
+
+def text_rows(connection: apsw.Connection, session: int) -> list[int]:
+    """The rows of a session's entries that have text."""
+    return [one.row for one in Spans(connection).between(*session_range(session)) if one.text]
+
+
+def remove(connection: apsw.Connection, rows: Iterable[int]) -> list[int]:
+    """Takes entries out of their runs; returns the rows of those that had text."""
+    spans, gone, runs = Spans(connection), {}, {}
+    for row in rows:
+        run = spans.run_of(row)
+        located = None if run is None else run.at(row)
+        if run is not None and located is not None:
+            gone[row], runs[run.id] = located, run
+    for id_, run in runs.items():
+        kept = [at for at, row in enumerate(run.rows) if row not in gone]
+        connection.execute("DELETE FROM spans WHERE id=?", (id_,))
+        _insert(connection, id_ & ~_PLACES, pack(run.columns.only(kept)))
+    return sorted(row for row, one in gone.items() if one.text)
+
+
+def _insert(connection: apsw.Connection, base: int, runs: Iterable[Run]) -> None:
+    connection.executemany("INSERT INTO spans VALUES(?,?,?,?,?)", [(base | run[0], *run[1:]) for run in runs])

@@ -104,7 +104,7 @@ class Reading:
     @property
     def wanted(self) -> list[Wanted]:
         """What would have to be asked of hydration to get every entry back."""
-        return [Wanted(e.node, e.offset, e.length, e.key, e.role) for e in self.entries]
+        return [Wanted(e.node, e.offset, e.length, e.key, e.role, e.time) for e in self.entries]
 
 
 def read(path: Path, *, resume: Reading | None = None, stop: int | None = None) -> Reading:

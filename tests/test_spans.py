@@ -48,28 +48,24 @@ def key(n: int) -> bytes:
     return sha256(b"%d" % n).digest()[:8]
 
 
-def columns(entries: list[Entry], first_key: int = 0) -> Columns:
+def columns(entries: list[Entry]) -> Columns:
     place = offset = 0
-    made = Columns([], [], [], [], [], b"".join(key(first_key + n) for n in range(len(entries))))
-    for step, time, gap, length, text in entries:
+    made = Columns([], [], [], [], [])
+    for n, (step, time, gap, length, text) in enumerate(entries):
         place, offset = place + step, offset + gap
-        for column, value in zip(made, (place, time, offset, length, text), strict=False):
-            column.append(value)  # type: ignore[union-attr,arg-type]
+        for column, value in zip(made, (place, time, offset, length, key(n) if text else b""), strict=True):
+            column.append(value)  # type: ignore[arg-type]
         offset += length
     return made
 
 
 def located(made: Columns, base: int = BASE) -> list[Located]:
-    keys = [made.keys[at : at + 8] for at in range(0, len(made.keys), 8)]
     rows = [base | place for place in made.places]
-    return [
-        Located(*one)
-        for one in zip(rows, made.times, made.offsets, made.lengths, keys, made.texts, strict=True)
-    ]  # fmt: skip
+    return [Located(*one) for one in zip(rows, made.times, made.offsets, made.lengths, made.keys, strict=True)]
 
 
 def part(made: Columns, start: int, end: int) -> Columns:
-    return Columns(*(column[start:end] for column in made[:5]), made.keys[8 * start : 8 * end])  # type: ignore[arg-type]
+    return made.only(range(start, end))
 
 
 @given(made, st.lists(st.integers(0, 200), max_size=6))
@@ -92,8 +88,9 @@ def test_spans_come_out_as_they_went_in_whatever_the_parts(entries: list[Entry],
 @given(made)
 def test_a_run_is_short_in_entries_and_in_time(entries: list[Entry]) -> None:
     for run in spans.pack(columns(entries)):
-        assert 0 < run.entries <= RUN_ENTRIES
-        times = [time or 0 for time, text in zip(*spans.unpack(run.packed, run.keys)[1:5:3], strict=True) if text]
+        own = spans.unpack(run.packed, run.keys)
+        assert 0 < len(own.places) <= RUN_ENTRIES
+        times = [time or 0 for time, key in zip(own.times, own.keys, strict=True) if key]
         assert (run.low, run.high) == ((min(times), max(times)) if times else (None, None))
         assert run.low is None or run.high is None or run.high - run.low <= RUN_MS
 
@@ -130,7 +127,7 @@ def test_copies_are_the_entries_of_other_sessions_with_the_same_key_and_time(
     looking = Spans(connection)
     for mine in located(one):
         if mine.text:
-            same = [other for other in theirs if (other.key, other.time, other.text) == (mine.key, mine.time, True)]
+            same = [other for other in theirs if (other.key, other.time) == (mine.key, mine.time)]
             assert looking.copies(mine) == same
     connection.close()
 

@@ -24,6 +24,7 @@ from .index.catalog import Catalog
 from .index.records import row_id, session_range
 from .index.soundness import Unsound
 from .index.spans import Located, Spans
+from .index.trees import id_at, tree_columns
 
 _END = 1 << 62
 #: The roles of entries by their kind bytes.
@@ -70,11 +71,17 @@ class Evidence:
         row = self.catalog.sources.get(os.fsencode(path))
         if row is None:
             return [None] * len(wanted)
-        spans = [Wanted(one.node, one.offset, one.length, one.key, one.role) for one in wanted]
+        spans = [
+            Wanted(one.node, one.offset, one.length, one.key or self._id(one), one.role, one.time) for one in wanted
+        ]
         try:
             return hydrate(path, spans, identity=FileIdentity(*row.identity)).entries
         except Unreadable:
             return [None] * len(wanted)
+
+    def _id(self, located: Located) -> bytes:
+        """The hash of an entry's id, which is the key of one without text."""
+        return id_at(self.connection, located.session, located.node)
 
     def statuses(self, located: Located, calls: Sequence[str]) -> dict[str, Status]:
         """How an assistant entry's tool calls ended, by the results between it and the next entry; a call that is
@@ -98,7 +105,6 @@ class Evidence:
     def _end_on_line(self, located: Located) -> int | None:
         """Where the next entry on the same branch begins: another branch may have been written in between."""
         from .archive.branch import Tree
-        from .index.trees import tree_columns
 
         columns = tree_columns(self.connection, located.session)
         if not any(links for _, _, links, _ in columns):

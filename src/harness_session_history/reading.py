@@ -97,8 +97,7 @@ def _part(chunk: Chunk) -> Part:
             [entry.time for entry in entries],
             [entry.offset for entry in entries],
             [entry.length for entry in entries],
-            [entry.text != "" for entry in entries],
-            b"".join([entry.key for entry in entries]),
+            [entry.key if entry.text else b"" for entry in entries],
         )
     )
     texts = [entry for entry in entries if entry.text]

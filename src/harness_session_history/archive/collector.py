@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
@@ -11,7 +11,6 @@ from .entries import (
     ASSISTANT,
     KIND_ASSISTANT_BARE,
     KIND_ASSISTANT_TEXT,
-    KIND_OTHER,
     KIND_USER_BARE,
     KIND_USER_TEXT,
     MAX_ID_CHARS,
@@ -29,6 +28,7 @@ from .entries import (
 from .lines import AssistantMessage, Entry, UserMessage, details
 from .projection import one_line, project
 
+_ROLES: Final[dict[type, int]] = {UserMessage: USER, AssistantMessage: ASSISTANT}
 _RESETS: Final = frozenset({"reset", "pi.reset"})
 _TELLING: Final = _RESETS | {"session_info", "compaction", "leaf", "custom"}
 
@@ -103,48 +103,67 @@ class Collector:
     def _add(
         self, entries: Sequence[Entry], starts: Sequence[int], ends: Sequence[int], data: memoryview, base: int
     ) -> None:
-        # The one loop that runs for every line of every transcript.
-        facts = self.facts
-        ids, kinds, previous, node = self._ids, self._kinds, self._previous, facts.nodes
-        first, last = facts.first_time, facts.last_time
-        for entry, start, end in zip(entries, starts, ends, strict=True):
-            entry_id, entry_type = entry.id, entry.type
-            if not entry_id or entry_type == "session":
+        # This runs for every line of every transcript: whole columns at once, and a loop over what has been said.
+        ids = [entry.id for entry in entries]
+        types = [entry.type for entry in entries]
+        if not all(ids) or "session" in types:
+            kept = [at for at, entry_id in enumerate(ids) if entry_id and types[at] != "session"]
+            entries, starts, ends = [entries[at] for at in kept], [starts[at] for at in kept], [ends[at] for at in kept]
+            ids, types = [ids[at] for at in kept], [types[at] for at in kept]
+        if not entries:
+            return
+        first_node = self.facts.nodes
+        parents = [entry.parentId or None for entry in entries]
+        before = [self._previous, *ids[:-1]]
+        if parents != before:
+            for at, parent in enumerate(parents):
+                if parent != before[at]:
+                    self._link(first_node + at, parent)
+        kinds = bytearray(len(entries))
+        times: list[int | None] = []
+        for at, entry in enumerate(entries):
+            message = entry.message
+            role = _ROLES.get(type(message))
+            if role is None:
                 continue
-            parent = entry.parentId or None
-            if parent != previous:
-                self._link(node, parent)
-            previous = entry_id
-            ids.append(entry_id)
-            kind = KIND_OTHER
-            if entry_type == "message":
-                message = entry.message
-                if isinstance(message, (UserMessage, AssistantMessage)) and len(entry_id) <= MAX_ID_CHARS:
-                    role = ASSISTANT if type(message) is AssistantMessage else USER
-                    time = milliseconds(entry.timestamp)
-                    if time is None:
-                        time = milliseconds(message.timestamp)
-                    if time is not None:
-                        if first is None or time < first:
-                            first = time
-                        if last is None or time > last:
-                            last = time
-                    else:
-                        facts.untimed = True
-                    text, search_text = project(role, message.content)
-                    key = entry_key(entry_id, role, time, text)
-                    self._entries.append(TextEntry(node, role, time, base + start, end - start, key, text, search_text))
-                    if text:
-                        kind = KIND_ASSISTANT_TEXT if role else KIND_USER_TEXT
-                        self.text_chars += len(text) + len(search_text)
-                    else:
-                        kind = KIND_ASSISTANT_BARE if role else KIND_USER_BARE
-            elif entry_type in _TELLING:
-                self._note(node, entry, bytes(data[start:end]))
-            kinds.append(kind)
-            node += 1
-        self._previous, facts.nodes = previous, node
-        facts.first_time, facts.last_time = first, last
+            entry_id = ids[at]
+            if TYPE_CHECKING:
+                assert entry_id is not None and isinstance(message, UserMessage | AssistantMessage)
+            if types[at] != "message" or len(entry_id) > MAX_ID_CHARS:
+                continue
+            time = milliseconds(entry.timestamp)
+            if time is None:
+                time = milliseconds(message.timestamp)
+            times.append(time)
+            text, search_text = project(role, message.content)
+            start = starts[at]
+            if text:
+                kinds[at] = KIND_ASSISTANT_TEXT if role else KIND_USER_TEXT
+                self.text_chars += len(text) + len(search_text)
+            else:
+                kinds[at] = KIND_ASSISTANT_BARE if role else KIND_USER_BARE
+            key = entry_key(entry_id, role, time, text)
+            self._entries.append(
+                TextEntry(first_node + at, role, time, base + start, ends[at] - start, key, text, search_text)
+            )
+        if types.count("message") != len(types):
+            for at, entry_type in enumerate(types):
+                if entry_type in _TELLING:
+                    self._note(first_node + at, entries[at], bytes(data[starts[at] : ends[at]]))
+        self._ids += ids  # type: ignore[arg-type]  # none of them is None any more
+        self._kinds += kinds
+        self._previous = ids[-1]
+        self.facts.nodes += len(entries)
+        self._note_times(times)
+
+    def _note_times(self, times: Sequence[int | None]) -> None:
+        known = [time for time in times if time is not None]
+        facts = self.facts
+        facts.untimed = facts.untimed or len(known) < len(times)
+        if known:
+            first, last = min(known), max(known)
+            facts.first_time = first if facts.first_time is None else min(facts.first_time, first)
+            facts.last_time = last if facts.last_time is None else max(facts.last_time, last)
 
     def _link(self, node: int, parent: str | None) -> None:
         target = entry_hash(parent) if parent else None

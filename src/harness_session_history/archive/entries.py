@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -144,26 +144,34 @@ def linear_id(n: int, record: bytes | memoryview) -> str:
 
 
 def entry_key(entry_id: str, role: int, time: int | None, text: str) -> bytes:
-    """8 bytes: the fingerprint of what a citation promises: entry id, role, time and cleaned text.
+    """8 bytes: the fingerprint of what a citation promises: entry id, role, time and cleaned text; without text, of the
+    id alone (as in a chunk's ``ids``).
 
-    Hydration recomputes it from the cited bytes; equal keys in two transcripts are verbatim copies. Neither id nor text
-    may hold lone surrogates (records are read without them).
+    Hydration recomputes it from the cited bytes; equal keys of texts in two transcripts are verbatim copies. Neither id
+    nor text may hold lone surrogates (records are read without them).
     """
+    if not text:
+        return _id_bytes(entry_id)
     content = f"{role} {time} {len(entry_id)} {entry_id}{text}"
     return sha256(content.encode()).digest()[:8]
 
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def milliseconds(value: object) -> int | None:
-    """A time stamp of the format (ISO string, or a number of milliseconds) as milliseconds, None if it is neither."""
+    """A time stamp of the format (ISO string, or a number of milliseconds) as milliseconds, None if it is neither.
+
+    Further digits are cut off, as JavaScript does it.
+    """
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value)
             if moment.tzinfo is None:
                 moment = moment.replace(tzinfo=UTC)
-            found = round(moment.timestamp() * 1000)
+            found = (moment - _EPOCH) // _MILLISECOND
         except (ValueError, OverflowError):
             return None
         return found if _FIRST_MS <= found <= _LAST_MS else None

@@ -33,6 +33,7 @@ class Wanted(NamedTuple):
     length: int
     key: bytes
     role: int
+    time: int | None
 
 
 class Hydrated(msgspec.Struct):
@@ -115,7 +116,7 @@ def _hydrate(descriptor: int, size: int, wanted: Wanted) -> Hydrated | None:
     pieces = parts(wanted.role, content)
     text = text_of(pieces)
     entry_id = _verified_id(entry.id, wanted, time, text, record)
-    if entry_id is None:
+    if entry_id is None or time != wanted.time:
         return None
     return Hydrated(
         wanted.node,

@@ -15,17 +15,13 @@ KEY_BYTES = 8
 class Run(NamedTuple):
     """Consecutive user or assistant entries of one session as they are stored (see spans.py), but for the session:
     ``first`` is the place of the first (``node << 1 | role``). ``low`` and ``high`` bound the times of its entries with
-    text (None without any)."""
+    text (None without any), ``keys`` are the hashes of these."""
 
     first: int
     low: int | None
     high: int | None
     packed: bytes
     keys: bytes
-
-    @property
-    def entries(self) -> int:
-        return len(self.keys) // KEY_BYTES
 
 
 class Entries(NamedTuple):

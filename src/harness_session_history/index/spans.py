@@ -32,14 +32,13 @@ _PLACES = (1 << SESSION_SHIFT) - 1
 
 
 class Located(NamedTuple):
-    """One entry of the snapshot and its span (bytes) in the session's file; ``text`` says whether it has any."""
+    """One entry of the snapshot and its span (bytes) in the session's file; ``key`` is empty if it has no text."""
 
     row: int
     time: int | None
     offset: int
     length: int
     key: bytes
-    text: bool
 
     @property
     def session(self) -> int:
@@ -53,58 +52,59 @@ class Located(NamedTuple):
     def role(self) -> int:
         return self.row & 1
 
+    @property
+    def text(self) -> bool:
+        """Whether the entry has any."""
+        return self.key != b""
+
 
 class Columns(NamedTuple):
-    """Entries in ascending order of their places."""
+    """Entries in ascending order of their places; the key of one without text is empty."""
 
     places: list[int]
     times: list[int | None]
     offsets: list[int]
     lengths: list[int]
-    texts: list[bool]
-    keys: bytes
+    keys: list[bytes]
 
     def only(self, kept: Sequence[int]) -> Columns:
         """Those of the entries that stand at these positions."""
-        places, times, offsets, lengths, texts, keys = self
+        places, times, offsets, lengths, keys = self
         return Columns(
             [places[at] for at in kept],
             [times[at] for at in kept],
             [offsets[at] for at in kept],
             [lengths[at] for at in kept],
-            [texts[at] for at in kept],
-            b"".join([keys[at * KEY_BYTES : (at + 1) * KEY_BYTES] for at in kept]),
+            [keys[at] for at in kept],
         )
 
     def then(self, others: Columns) -> Columns:
         """These entries and those that follow them."""
-        places, times, offsets, lengths, texts, keys = others
+        places, times, offsets, lengths, keys = others
         return Columns(
             self.places + places,
             self.times + times,
             self.offsets + offsets,
             self.lengths + lengths,
-            self.texts + texts,
             self.keys + keys,
         )
 
 
 def pack(entries: Columns) -> list[Run]:
     """Entries as runs."""
-    places, times, offsets, lengths, texts, keys = entries
+    places, times, offsets, lengths, keys = entries
     runs = []
-    for start, end in _cut(times, texts):
-        bounds = _bounds(times[start:end], texts[start:end])
-        ends = list(map(add, offsets[start : end - 1], lengths[start : end - 1]))
+    for start, end in _cut(times, keys):
+        own, ends = keys[start:end], list(map(add, offsets[start : end - 1], lengths[start : end - 1]))
         packed = msgspec.msgpack.encode(
             (
-                _steps([place << 1 | text for place, text in zip(places[start:end], texts[start:end])]),
+                _steps([place << 1 | (key != b"") for place, key in zip(places[start:end], own)]),
                 _time_steps(times[start:end]),
                 list(map(sub, offsets[start:end], [0, *ends])),
                 lengths[start:end],
             )
         )
-        runs.append(Run(places[start], *bounds, packed, keys[start * KEY_BYTES : end * KEY_BYTES]))
+        runs.append(Run(places[start], *_bounds(times[start:end], own), packed, b"".join(own)))
     return runs
 
 
@@ -114,33 +114,35 @@ def unpack(packed: bytes, keys: bytes) -> Columns:
         marks, times, gaps, lengths = _decode(packed)
     except msgspec.DecodeError as error:
         raise Unsound("a run of entries cannot be read") from error
-    if not len(marks) == len(times) == len(gaps) == len(lengths) == len(keys) // KEY_BYTES:
-        raise Unsound("a run of entries is incomplete")
     found = list(accumulate(marks))
-    moments = _moments(times)
+    texts = sum([mark & 1 for mark in found])
+    if not len(marks) == len(times) == len(gaps) == len(lengths) or texts * KEY_BYTES != len(keys):
+        raise Unsound("a run of entries is incomplete")
     offsets = list(accumulate(map(add, gaps, [0, *lengths[:-1]])))
-    return Columns([mark >> 1 for mark in found], moments, offsets, lengths, [bool(mark & 1) for mark in found], keys)
+    each = iter([keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)])
+    own = [next(each) if mark & 1 else b"" for mark in found]
+    return Columns([mark >> 1 for mark in found], _moments(times), offsets, lengths, own)
 
 
 _decode = msgspec.msgpack.Decoder(tuple[list[int], list[int | None], list[int], list[int]]).decode
 
 
-def _cut(times: Sequence[int | None], texts: Sequence[bool]) -> Iterator[tuple[int, int]]:
+def _cut(times: Sequence[int | None], keys: Sequence[bytes]) -> Iterator[tuple[int, int]]:
     """Where runs begin and end."""
     start = 0
     while start < len(times):
         end = min(start + RUN_ENTRIES, len(times))
-        low, high = _bounds(times[start:end], texts[start:end])
+        low, high = _bounds(times[start:end], keys[start:end])
         if low is not None and high is not None and high - low > RUN_MS:
-            end = _end_in_time(times, texts, start, end)
+            end = _end_in_time(times, keys, start, end)
         yield start, end
         start = end
 
 
-def _end_in_time(times: Sequence[int | None], texts: Sequence[bool], start: int, end: int) -> int:
+def _end_in_time(times: Sequence[int | None], keys: Sequence[bytes], start: int, end: int) -> int:
     low = high = None
     for at in range(start, end):
-        if texts[at]:
+        if keys[at]:
             moment = _bound_of(times[at])
             low = moment if low is None else min(low, moment)
             high = moment if high is None else max(high, moment)
@@ -153,8 +155,8 @@ def _bound_of(time: int | None) -> int:
     return NO_TIME if time is None else time
 
 
-def _bounds(times: Sequence[int | None], texts: Sequence[bool]) -> tuple[int | None, int | None]:
-    moments = [_bound_of(time) for time, text in zip(times, texts) if text]
+def _bounds(times: Sequence[int | None], keys: Sequence[bytes]) -> tuple[int | None, int | None]:
+    moments = [_bound_of(time) for time, key in zip(times, keys) if key]
     return (min(moments), max(moments)) if moments else (None, None)
 
 
@@ -236,7 +238,7 @@ class Spans:
                 continue
             run = _Unpacked(id_, packed, keys)
             candidates = (run.located(at) for at in range(len(run.rows)))
-            found += [one for one in candidates if one.key == located.key and one.time == located.time and one.text]
+            found += [one for one in candidates if one.key == located.key and one.time == located.time]
         return found
 
     def run_of(self, row: int) -> _Unpacked | None:
@@ -270,9 +272,8 @@ class _Unpacked:
         return self.located(at) if at < len(self.rows) and self.rows[at] == row else None
 
     def located(self, at: int) -> Located:
-        _, times, offsets, lengths, texts, keys = self.columns
-        key = keys[at * KEY_BYTES : (at + 1) * KEY_BYTES]
-        return Located(self.rows[at], times[at], offsets[at], lengths[at], key, texts[at])
+        _, times, offsets, lengths, keys = self.columns
+        return Located(self.rows[at], times[at], offsets[at], lengths[at], keys[at])
 
 
 # -- writing ------------------------------------------------------------------------------------------------------------
@@ -287,11 +288,14 @@ def append(connection: apsw.Connection, session: int, runs: Sequence[Run]) -> No
     last = connection.execute(
         "SELECT id, packed, keys FROM spans WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1", (low, high)
     ).fetchone()
-    if last is not None and len(last[2]) // KEY_BYTES + first.entries <= RUN_ENTRIES:
-        joined = pack(unpack(last[1], last[2]).then(unpack(first.packed, first.keys)))
-        if len(joined) == 1:
-            connection.execute("DELETE FROM spans WHERE id=?", (last[0],))
-            first = joined[0]
+    if last is not None:
+        # Runs that cannot become one stay as they are.
+        before, after = unpack(last[1], last[2]), unpack(first.packed, first.keys)
+        if len(before.places) + len(after.places) <= RUN_ENTRIES:
+            joined = pack(before.then(after))
+            if len(joined) == 1:
+                connection.execute("DELETE FROM spans WHERE id=?", (last[0],))
+                first = joined[0]
     _insert(connection, low, (first, *rest))
 
 

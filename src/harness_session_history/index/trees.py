@@ -82,6 +82,18 @@ def find(connection: apsw.Connection, session: int, nodes: int, id_: bytes) -> P
     return None
 
 
+def id_at(connection: apsw.Connection, session: int, node: int) -> bytes:
+    """The (8-byte) id of a node. Raises Unsound."""
+    row = row_id(session, node, 0)
+    found = connection.execute(
+        "SELECT id, ids, nodes FROM trees WHERE id<=? ORDER BY id DESC LIMIT 1", (row,)
+    ).fetchone()
+    at = 0 if found is None else node - node_of(found[0])
+    if found is None or found[0] >> SESSION_SHIFT != session or at >= found[2]:
+        raise Unsound("a part of a tree is missing")
+    return _ids(found[1], found[2])[8 * at : 8 * at + 8]
+
+
 def holders(connection: apsw.Connection, id_: bytes) -> list[int]:
     """The keys of the sessions that have an entry of an (8-byte) id."""
     return sorted(

@@ -90,9 +90,8 @@ def test_a_run_is_short_in_entries_and_in_time(entries: list[Entry]) -> None:
     for run in spans.pack(columns(entries)):
         own = spans.unpack(run.packed, run.keys)
         assert 0 < len(own.places) <= RUN_ENTRIES
-        times = [time or 0 for time, key in zip(own.times, own.keys, strict=True) if key]
-        assert (run.low, run.high) == ((min(times), max(times)) if times else (None, None))
-        assert run.low is None or run.high is None or run.high - run.low <= RUN_MS
+        times = [spans.NO_TIME if time is None else time for time in own.times]
+        assert (run.low, run.high) == (min(times), max(times)) and run.high - run.low <= RUN_MS
 
 
 @given(made, st.sets(st.integers(0, 199)))

@@ -6,20 +6,18 @@ its own for much, with the same frames either way.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 
 import msgspec
 
+from . import log
 from .archive.entries import Chunk, Facts, FileIdentity
 from .archive.transcript import NotASession, TranscriptReader, Unreadable, can_resume
 from .index import spans, trees
-from .index.analysis import document
+from .index.analysis import documents
 from .index.records import Entries, TreePart
 from .index.schema import NODE_LIMIT
-
-log = logging.getLogger("harness_session_history")
 
 
 class Task(msgspec.Struct, array_like=True):
@@ -101,12 +99,12 @@ def _part(chunk: Chunk) -> Part:
         )
     )
     texts = [entry for entry in entries if entry.text]
-    analysed = [document(entry.text, entry.search_text) for entry in texts]
+    bodies, wholes = documents([entry.text for entry in texts], [entry.search_text for entry in texts])
     columns = Entries(
         runs,
         [entry.node << 1 | entry.role for entry in texts],
-        [body for body, _ in analysed],
-        [whole for _, whole in analysed],
+        bodies,
+        wholes,
     )
     tree = list(trees.split(chunk.first_node, chunk.ids, chunk.kinds, chunk.links, chunk.marks))
     return Part(columns, tree, sum([len(entry.text) for entry in texts]), len(entries))

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, groupby
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 """The tokenizer of the search table."""
@@ -263,3 +266,31 @@ def document(text: str, search_text: str = "") -> tuple[str, str]:
         known = set(search_text.split())
         whole.append(unify(" ".join([word for word in text.split() if word not in known]))[0])
     return "".join(pieces) + unified[last:], " ".join(whole)
+
+
+def documents(texts: Sequence[str], search_texts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The columns ``body`` and ``whole`` for many entries, as :func:`document` gives them for one."""
+    bodies, wholes = list(texts), [""] * len(texts)
+    plain = []
+    for at, text in enumerate(texts):
+        if search_texts[at] or not text.isascii() or "\0" in text:
+            bodies[at], wholes[at] = document(text, search_texts[at])
+        else:
+            plain.append(at)
+    # Most texts are plain ASCII: those are looked through as one, with a character between them that is in none.
+    joined = "\0".join([texts[at] for at in plain])
+    words = cut_words(joined)
+    if not words:
+        return bodies, wholes
+    pieces: list[str] = []
+    last = 0
+    for start, end, cut in words:
+        pieces += (joined[last:start], cut)
+        last = end
+    pieces.append(joined[last:])
+    for at, body in zip(plain, "".join(pieces).split("\0"), strict=True):
+        bodies[at] = body
+    ends = list(accumulate([len(texts[at]) + 1 for at in plain]))
+    for number, own in groupby(words, lambda word: bisect_right(ends, word[0])):
+        wholes[plain[number]] = " ".join([joined[start:end] for start, end, _ in own])
+    return bodies, wholes

@@ -14,12 +14,12 @@ KEY_BYTES = 8
 
 class Run(NamedTuple):
     """Consecutive user or assistant entries of one session as they are stored (see spans.py), but for the session:
-    ``first`` is the place of the first (``node << 1 | role``). ``low`` and ``high`` bound the times of its entries with
-    text (None without any), ``keys`` are the hashes of these."""
+    ``first`` is the place of the first (``node << 1 | role``), ``low`` and ``high`` bound the times, ``keys`` are the
+    hashes of the entries with text."""
 
     first: int
-    low: int | None
-    high: int | None
+    low: int
+    high: int
     packed: bytes
     keys: bytes
 

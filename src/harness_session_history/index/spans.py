@@ -22,10 +22,10 @@ from .soundness import Unsound
 
 #: Entries of one run, at most.
 RUN_ENTRIES = 64
-#: The entries with text of one run lie within so many milliseconds, so that few runs can hold a given moment.
+#: The entries of one run lie within so many milliseconds, so that few runs can hold a given moment.
 RUN_MS = 4 * 3_600_000
-#: The time that an entry without one has in the bounds of its run.
-NO_TIME = 0
+#: Stands for the time of an entry that has none.
+NO_TIME = -(1 << 62)
 #: Unpacked runs that are kept for the rest of a request.
 _KEPT = 512
 _PLACES = (1 << SESSION_SHIFT) - 1
@@ -93,98 +93,65 @@ class Columns(NamedTuple):
 def pack(entries: Columns) -> list[Run]:
     """Entries as runs."""
     places, times, offsets, lengths, keys = entries
+    marks = [place << 1 | (key != b"") for place, key in zip(places, keys, strict=True)]
+    moments = [NO_TIME if time is None else time for time in times]
+    mark_steps = [0, *map(sub, marks[1:], marks)]
+    time_steps = [0, *map(sub, moments[1:], moments)]
+    gaps = [0, *map(sub, offsets[1:], map(add, offsets, lengths))]
     runs = []
-    for start, end in _cut(times, keys):
-        own, ends = keys[start:end], list(map(add, offsets[start : end - 1], lengths[start : end - 1]))
+    for start, end in _cut(moments):
         packed = msgspec.msgpack.encode(
             (
-                _steps([place << 1 | (key != b"") for place, key in zip(places[start:end], own)]),
-                _time_steps(times[start:end]),
-                list(map(sub, offsets[start:end], [0, *ends])),
+                [marks[start], *mark_steps[start + 1 : end]],
+                [moments[start], *time_steps[start + 1 : end]],
+                [offsets[start], *gaps[start + 1 : end]],
                 lengths[start:end],
             )
         )
-        runs.append(Run(places[start], *_bounds(times[start:end], own), packed, b"".join(own)))
+        own = moments[start:end]
+        runs.append(Run(places[start], min(own), max(own), packed, b"".join(keys[start:end])))
     return runs
 
 
 def unpack(packed: bytes, keys: bytes) -> Columns:
     """The entries of a run. Raises Unsound if that is none."""
     try:
-        marks, times, gaps, lengths = _decode(packed)
+        mark_steps, time_steps, gaps, lengths = _decode(packed)
     except msgspec.DecodeError as error:
         raise Unsound("a run of entries cannot be read") from error
-    found = list(accumulate(marks))
-    texts = sum([mark & 1 for mark in found])
-    if not len(marks) == len(times) == len(gaps) == len(lengths) or texts * KEY_BYTES != len(keys):
+    marks = list(accumulate(mark_steps))
+    texts = sum([mark & 1 for mark in marks])
+    if not len(marks) == len(time_steps) == len(gaps) == len(lengths) or texts * KEY_BYTES != len(keys):
         raise Unsound("a run of entries is incomplete")
+    times = [None if moment == NO_TIME else moment for moment in accumulate(time_steps)]
     offsets = list(accumulate(map(add, gaps, [0, *lengths[:-1]])))
     each = iter([keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)])
-    own = [next(each) if mark & 1 else b"" for mark in found]
-    return Columns([mark >> 1 for mark in found], _moments(times), offsets, lengths, own)
+    return Columns([mark >> 1 for mark in marks], times, offsets, lengths, [next(each) if m & 1 else b"" for m in marks])
 
 
-_decode = msgspec.msgpack.Decoder(tuple[list[int], list[int | None], list[int], list[int]]).decode
+_decode = msgspec.msgpack.Decoder(tuple[list[int], list[int], list[int], list[int]]).decode
 
 
-def _cut(times: Sequence[int | None], keys: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+def _cut(moments: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Where runs begin and end."""
     start = 0
-    while start < len(times):
-        end = min(start + RUN_ENTRIES, len(times))
-        low, high = _bounds(times[start:end], keys[start:end])
-        if low is not None and high is not None and high - low > RUN_MS:
-            end = _end_in_time(times, keys, start, end)
+    while start < len(moments):
+        end = min(start + RUN_ENTRIES, len(moments))
+        own = moments[start:end]
+        if max(own) - min(own) > RUN_MS:
+            end = start + _within(own)
         yield start, end
         start = end
 
 
-def _end_in_time(times: Sequence[int | None], keys: Sequence[bytes], start: int, end: int) -> int:
-    low = high = None
-    for at in range(start, end):
-        if keys[at]:
-            moment = _bound_of(times[at])
-            low = moment if low is None else min(low, moment)
-            high = moment if high is None else max(high, moment)
-            if high - low > RUN_MS:
-                return at
-    return end
-
-
-def _bound_of(time: int | None) -> int:
-    return NO_TIME if time is None else time
-
-
-def _bounds(times: Sequence[int | None], keys: Sequence[bytes]) -> tuple[int | None, int | None]:
-    moments = [_bound_of(time) for time, key in zip(times, keys) if key]
-    return (min(moments), max(moments)) if moments else (None, None)
-
-
-def _steps(values: list[int]) -> list[int]:
-    return [values[0], *map(sub, values[1:], values)]
-
-
-def _time_steps(times: list[int | None]) -> list[int | None]:
-    """Each known time as its distance from the known one before."""
-    before = 0
-    steps: list[int | None] = []
-    for time in times:
-        if time is None:
-            steps.append(None)
-        else:
-            steps.append(time - before)
-            before = time
-    return steps
-
-
-def _moments(steps: list[int | None]) -> list[int | None]:
-    now = 0
-    times: list[int | None] = []
-    for step in steps:
-        if step is not None:
-            now += step
-        times.append(None if step is None else now)
-    return times
+def _within(moments: Sequence[int]) -> int:
+    """How many of the first moments lie within RUN_MS of each other."""
+    low = high = moments[0]
+    for at, moment in enumerate(moments):
+        low, high = min(low, moment), max(high, moment)
+        if high - low > RUN_MS:
+            return at
+    return len(moments)
 
 
 class Spans:
@@ -228,7 +195,7 @@ class Spans:
 
     def copies(self, located: Located) -> list[Located]:
         """The entries with text of other sessions that have the key and the time of this one."""
-        moment = _bound_of(located.time)
+        moment = NO_TIME if located.time is None else located.time
         found = []
         for id_, packed, keys in self.connection.execute(
             "SELECT id, packed, keys FROM spans WHERE low BETWEEN ? AND ? AND high >= ? AND instr(keys, ?) > 0",

@@ -13,13 +13,14 @@ import msgspec
 
 from harness_session_history import SessionHistory
 from harness_session_history.archive.entries import Facts
+from harness_session_history.index.records import Extent
 from harness_session_history.index.schema import GONE
 from harness_session_history.index.soundness import check
 from harness_session_history.index.spans import Spans
 from harness_session_history.index.trees import tree_columns
 
 _SESSION = (
-    "key, session_id, cwd, name, parent, child, parent_path, path, tombstoned, started, first_time, last_time, messages, "
+    "key, slots, session_id, cwd, name, parent, child, parent_path, path, tombstoned, started, first_time, last_time, messages, "
     "nodes, leaf, ordered, untimed"
 )
 _SOURCE = (
@@ -46,12 +47,15 @@ def contents(index: Path) -> dict[str, Any]:
         hidden = {row for (row,) in connection.execute("SELECT id FROM hidden")}
         entries: dict[int, list[Any]] = defaultdict(list)
         for one in Spans(connection).between(0, (1 << 63) - 1):
-            said = one.node, one.role, *one[1:], one.row in hidden, sorted(tokens.pop(one.row, ()))
+            said = one.node, one.role, *one[2:], one.row in hidden, sorted(tokens.pop(one.row, ()))
             entries[one.session].append(said)
         assert not tokens, "tokens without an entry"
         sessions = {}
-        for key, session_id, *said in connection.execute(f"SELECT {_SESSION} FROM sessions WHERE source IS NOT NULL"):
-            sessions[session_id] = {"said": said, "entries": entries.pop(key, []), "tree": _tree(connection, key)}
+        for key, slots, session_id, *said in connection.execute(
+            f"SELECT {_SESSION} FROM sessions WHERE source IS NOT NULL"
+        ):
+            tree = _tree(connection, Extent(key, slots), said[-4])
+            sessions[session_id] = {"said": said, "entries": entries.pop(key, []), "tree": tree}
         assert not entries, "entries without a session"
         return {"sources": sources, "sessions": sessions}
     finally:
@@ -63,8 +67,8 @@ def _source(row: Any) -> tuple[Any, ...]:
     return *said, None if facts is None else msgspec.msgpack.decode(facts, type=Facts)
 
 
-def _tree(connection: apsw.Connection, key: int) -> tuple[Any, ...]:
-    columns = tree_columns(connection, key)
+def _tree(connection: apsw.Connection, extent: Extent, nodes: int) -> tuple[Any, ...]:
+    columns = tree_columns(connection, extent, nodes)
     links: dict[int, int | None] = {}
     marks: list[Any] = []
     for _, _, some_links, some_marks in columns:

@@ -104,7 +104,7 @@ def test_a_lost_tree_is_noticed_by_whoever_needs_it(filled: World) -> None:
     session = filled.session("s7")
     session.user("")
     session.user("")
-    tamper(filled, f"DELETE FROM trees WHERE id >> 23 = (SELECT key FROM sessions WHERE session_id = '{session.id}')")
+    tamper(filled, f"DELETE FROM trees WHERE id >> 10 = (SELECT key FROM sessions WHERE session_id = '{session.id}')")
     session.lines.clear()
     session.assistant("late word7", key="late0001")
     append(session.path(), session.lines)

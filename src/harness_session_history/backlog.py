@@ -10,8 +10,7 @@ from .budget import Progress
 from .index.catalog import Catalog
 from .index.freshness import Difference
 from .index.records import SourceRow
-from .index.schema import FIRST_KEY, SESSION
-from .index.writer import Writer
+from .index.schema import SESSION
 from .reading import Begin, End, Part
 
 
@@ -21,7 +20,7 @@ class Item:
 
     file: SourceFile
     row: SourceRow | None
-    key: int = 0  # a free session key, in case it is needed
+    roomy: bool = False  # it has more entries than a file of its size should
     attempts: int = 0
     begin: Begin | None = None
     parts: list[Part] = field(default_factory=list)
@@ -51,18 +50,12 @@ class Backlog:
         #: Bytes of everything that was ever queued.
         self.bytes = 0
         self._bytes_done = self._files = self._files_done = 0
-        self._next_key = FIRST_KEY
 
-    def fill(self, difference: Difference, catalog: Catalog, writer: Writer) -> None:
-        """Queues what differs, each file with a free session key: ascending with the files' times."""
+    def fill(self, difference: Difference, catalog: Catalog) -> None:
+        """Queues what differs."""
         items = [Item(file, catalog.sources.get(file.path)) for file in difference.new]
         items += [Item(file, row) for file, row in difference.changed]
         items += [Item(file, row) for file, row in difference.unreadable]
-        items.sort(key=lambda item: item.file.stamp)
-        for item, key in zip(items, writer.plan_keys([item.file.stamp for item in items]), strict=True):
-            item.key = key
-        bounds = writer.key_bounds()
-        self._next_key = 1 + max([*(item.key for item in items), bounds[1] if bounds else FIRST_KEY])
         items.sort(key=lambda item: max(item.file.stamp, item.file.identity.mtime_ns // 1_000_000), reverse=True)
         for item in items:
             self._add(item)
@@ -73,8 +66,7 @@ class Backlog:
         for path in paths:
             file = self.seen.files.get(path)
             if file is not None and path not in queued:
-                self._add(Item(file, None, key=self._next_key))
-                self._next_key += 1
+                self._add(Item(file, None))
 
     def add_again(self, item: Item) -> None:
         """Queues a file that did not hold still while it was read."""

@@ -27,7 +27,7 @@ from .finding import Finder, ordered_rows
 from .index.catalog import Catalog
 from .index.match import Matcher
 from .index.query import Query, parse
-from .index.records import SessionRow, row_id, session_range
+from .index.records import SessionRow
 from .index.schema import SESSION
 from .index.scope import Scope
 from .index.search import Searcher
@@ -135,9 +135,12 @@ class Line:
 
     def __init__(self, snapshot: Snapshot, session_id: str) -> None:
         self.session = _session(snapshot.views, session_id)
+        self.extent = self.session.extent
         self.catalog = snapshot.views.catalog
         self.connection = snapshot.connection
-        self.tree = Tree(tree_columns(snapshot.connection, self.session.key), unique=self.session.ordered)
+        self.tree = Tree(
+            tree_columns(snapshot.connection, self.extent, self.session.nodes), unique=self.session.ordered
+        )
         self.nodes = self.tree.visible_path
         boundary = self.tree.boundary()
         position = None if boundary is None else self.tree.position(boundary.node)
@@ -168,19 +171,20 @@ class Line:
         node = self.nodes[position]
         kind = self.tree.kinds[node]
         # Kinds of user entries are odd, those of assistant entries even.
-        return None if kind == KIND_OTHER else row_id(self.session.key, node, 1 - kind % 2)
+        return None if kind == KIND_OTHER else self.extent.row(node, 1 - kind % 2)
 
     def scope(self, bound: int) -> Scope:
         """Only what stands before a position, as the index understands it: before ranking and limit."""
-        key = self.session.key
-        allowed = frozenset((key,))
+        allowed = frozenset((self.session.key,))
         if self.session.ordered:
-            first, last = session_range(key)
+            first, last = self.extent.low, self.extent.high
             if bound < len(self.nodes):
-                last = row_id(key, self.nodes[bound], 0) - 1
+                last = self.extent.row(self.nodes[bound], 0) - 1
             return Scope(sessions=allowed, span=(first, last))
         texts = [(node, TEXT_ROLES.get(self.tree.kinds[node])) for node in self.nodes[:bound]]
-        return Scope(sessions=allowed, rows=tuple(row_id(key, node, role) for node, role in texts if role is not None))
+        return Scope(
+            sessions=allowed, rows=tuple(self.extent.row(node, role) for node, role in texts if role is not None)
+        )
 
     @property
     def path(self) -> bytes:

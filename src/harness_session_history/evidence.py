@@ -21,7 +21,6 @@ from .archive.entries import (
 )
 from .archive.hydration import Hydrated, Status, Unreadable, Wanted, hydrate, tool_statuses
 from .index.catalog import Catalog
-from .index.records import row_id, session_range
 from .index.soundness import Unsound
 from .index.spans import Located, Spans
 from .index.trees import id_at, tree_columns
@@ -81,7 +80,7 @@ class Evidence:
 
     def _id(self, located: Located) -> bytes:
         """The hash of an entry's id, which is the key of one without text."""
-        return id_at(self.connection, located.session, located.node)
+        return id_at(self.connection, located.row)
 
     def statuses(self, located: Located, calls: Sequence[str]) -> dict[str, Status]:
         """How an assistant entry's tool calls ended, by the results between it and the next entry; a call that is
@@ -90,7 +89,7 @@ class Evidence:
         if path is None:
             return {}
         start, wanted = located.offset + located.length, set(calls)
-        _, last = session_range(located.session)
+        last = self.catalog.sessions[located.session].extent.high
         following = next(self.spans.between(located.row + 1, last), None)
         try:
             found = tool_statuses(path, start, _END if following is None else following.offset, wanted)
@@ -106,12 +105,13 @@ class Evidence:
         """Where the next entry on the same branch begins: another branch may have been written in between."""
         from .archive.branch import Tree
 
-        columns = tree_columns(self.connection, located.session)
+        session = self.catalog.sessions[located.session]
+        columns = tree_columns(self.connection, session.extent, session.nodes)
         if not any(links for _, _, links, _ in columns):
             return 0  # without branches that is the next entry of the file
         kinds = b"".join(column[1] for column in columns)
         for node in Tree(columns).line_through(located.node):
             if node > located.node and kinds[node] in _ROLES:
-                following = self.locate(row_id(located.session, node, _ROLES[kinds[node]]))
+                following = self.locate(session.extent.row(node, _ROLES[kinds[node]]))
                 return None if following is None else following.offset
         return None

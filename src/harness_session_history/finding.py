@@ -22,8 +22,7 @@ from .arguments import ROLES
 from .evidence import Evidence
 from .index.match import Matcher
 from .index.query import Query
-from .index.records import SessionRow, session_range
-from .index.schema import SESSION_SHIFT
+from .index.records import SessionRow
 from .index.scope import Scope
 from .index.search import Searcher
 from .index.soundness import Unsound
@@ -137,14 +136,14 @@ class Finder:
             located = self.evidence.locate(row)
             if located is None:
                 raise Unsound("an entry is missing")
-            copies = [located, *(one for one in self.evidence.copies(located) if self._in_scope(one.row))]
+            copies = [located, *(one for one in self.evidence.copies(located) if self._in_scope(one))]
             self._seen.update(copy.row for copy in copies)
             if len(copies) > 1:
                 copies = self._first_written_first(copies)
             yield Group(place, copies)
 
-    def _in_scope(self, row: int) -> bool:
-        return self.scope.within(row >> SESSION_SHIFT) and (self.scope.off_branch or not self.evidence.hidden(row))
+    def _in_scope(self, one: Located) -> bool:
+        return self.scope.within(one.session) and (self.scope.off_branch or not self.evidence.hidden(one.row))
 
     def _first_written_first(self, copies: list[Located]) -> list[Located]:
         """Ancestors before their forks, then by the time at which the sessions began."""
@@ -215,8 +214,9 @@ def _newest_first(searcher: Searcher, query: Query, full: Callable[[int], bool])
     while True:
         rows = list(searcher.matches(query.expression, BLOCK, within=(0, last)))
         for row in rows:
-            if full(row >> SESSION_SHIFT):
-                last, _ = session_range(row >> SESSION_SHIFT)
+            session = searcher.session_of(row)
+            if full(session):
+                last, _ = searcher.rows_of(session)
                 break
             yield row
         else:

@@ -17,7 +17,6 @@ from .index.analysis import is_unspaced
 from .index.hints import corrections, nearest, sessions_with_all
 from .index.match import Matcher
 from .index.query import Query, Term, parse
-from .index.records import session_range
 from .index.search import Searcher
 from .request import SearchRequest
 from .views import Views
@@ -210,7 +209,7 @@ class _Helper:
         ]
 
     def _candidates_in(self, term: Term, session: int) -> list[int]:
-        return list(self.searcher.matches(term.expression, VERIFIED, within=session_range(session)))
+        return list(self.searcher.matches(term.expression, VERIFIED, within=self.searcher.rows_of(session)))
 
     def off_branch(self, query: Query) -> int:
         """How many entries match outside the visible branch: up to COUNTED, of phrases and prefixes up to VERIFIED."""

@@ -7,15 +7,16 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain
+from operator import itemgetter
 
 from .archive.entries import FileIdentity
 from .backlog import Backlog, Item
 from .budget import Budget, Outcome
-from .index.records import SourceRow
-from .index.schema import FOREIGN, SESSION, UNREADABLE
+from .index.records import Extent, SourceRow
+from .index.schema import FOREIGN, NODE_LIMIT, SESSION, UNREADABLE
 from .index.writer import Writer
 from .reading import Begin, End, Failed, Frame, Part
-from .sessions import SessionStore, SessionWriter
+from .sessions import Outgrown, SessionStore, SessionWriter
 
 #: What is collected before it is written in one transaction, and how much one session may take of memory.
 BATCH_CHARACTERS = 2_000_000
@@ -23,6 +24,8 @@ BATCH_ENTRIES = 10_000
 BATCH_SECONDS = 0.5
 #: How often a file that is replaced while it is read is tried again.
 ATTEMPTS = 3
+#: A file that is written as it is read is given room for an entry in so many of its bytes.
+BYTES_PER_NODE = 256
 
 
 class Intake:
@@ -81,16 +84,16 @@ class Intake:
             return
         self.writer.begin()
         store: SessionStore
-        for item in sorted(self.batch, key=self._order):
+        for extent, item in sorted(self._placed(), key=itemgetter(0)):
             assert item.begin is not None and item.end is not None
             facts, row = item.end.facts, self._source_row(item)
             if item.begin.resumed and item.row is not None:
-                if not self.sessions.holds(item.row):
+                if not self.sessions.holds(item.row) or extent.key != item.row.session:
                     self.sessions.read_again(item.row)
                     continue
                 store = self.sessions.extension(item.row)
             elif self.sessions.counts(row, facts):
-                store = self.sessions.replacement(facts.session_id, item.key)
+                store = self.sessions.replacement(facts.session_id, extent)
             else:
                 self.sessions.note_duplicate(row, facts)
                 continue
@@ -122,11 +125,18 @@ class Intake:
                 return
             store = self.sessions.extension(item.row)
         else:
-            store = self.sessions.fresh(item.key)
+            size = item.file.identity.size
+            nodes = NODE_LIMIT if item.roomy else min(NODE_LIMIT, size // BYTES_PER_NODE)
+            store = self.sessions.fresh(self.writer.allocate([item.file.stamp], [nodes])[0])
         for frame in chain(parts, frames):
             self.budget.check()
             if isinstance(frame, Part):
-                store.add(frame.entries, frame.tree)
+                try:
+                    store.add(frame.entries, frame.tree)
+                except Outgrown:
+                    self._give_more_room(item)
+                    deque(frames, maxlen=0)
+                    return
             elif isinstance(frame, End):
                 item.end = frame
                 if not self._settled(item):
@@ -144,9 +154,33 @@ class Intake:
                 self.writer.rollback()
                 self._note_failure(item, frame)
 
-    def _order(self, item: Item) -> int:
-        assert item.end is not None
-        return self.writer.key_of(item.end.facts.session_id) or item.key
+    def _placed(self) -> list[tuple[Extent, Item]]:
+        """The files of the batch, each with the extent that its session has, or with a new one if it needs that."""
+        placed: list[tuple[Extent, Item]] = []
+        new: list[tuple[Item, int]] = []
+        for item in sorted(self.batch, key=lambda item: item.file.stamp):
+            assert item.end is not None
+            facts = item.end.facts
+            known = self.writer.extent_of(facts.session_id)
+            if known is not None and known.room >= facts.nodes:
+                placed.append((known, item))
+            else:
+                new.append((item, facts.nodes))
+        extents = self.writer.allocate([item.file.stamp for item, _ in new], [nodes for _, nodes in new])
+        return placed + list(zip(extents, [item for item, _ in new], strict=True))
+
+    def _give_more_room(self, item: Item) -> None:
+        """A file that was being streamed has more entries than its extent has room for: it is read again."""
+        assert item.begin is not None
+        self.writer.rollback()
+        if item.begin.resumed and item.row is not None:
+            self.writer.begin()
+            self.sessions.read_again(item.row)
+            self.writer.commit()
+            self.queue_asked()
+        else:
+            item.roomy = True
+            self.backlog.add_again(item)
 
     def _source_row(self, item: Item) -> SourceRow:
         assert item.end is not None

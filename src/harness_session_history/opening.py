@@ -14,7 +14,7 @@ from .archive.hydration import Hydrated
 from .arguments import ROLES
 from .errors import CitationUnavailable, EntryNotVisible
 from .evidence import Evidence
-from .index.records import SessionRow, row_id, session_range
+from .index.records import SessionRow
 from .index.spans import Located
 from .index.trees import find, tree_columns
 from .request import OpenRequest
@@ -165,11 +165,12 @@ def _find_in_order(
 ) -> tuple[int, Neighbourhood]:
     """Where the branch has the order of the file (nearly always), neighbours are neighbouring rows, without a tree."""
     wanted = entry_hash(request.entry_id).to_bytes(8, "little", signed=True)
-    place = find(connection, session.key, session.nodes, wanted)
+    extent = session.extent
+    place = find(connection, extent, session.nodes, wanted)
     if place is None or place.kind not in TEXT_ROLES:
         raise _not_visible(request)
-    target = row_id(session.key, place.node, TEXT_ROLES[place.kind])
-    low, high = session_range(session.key)
+    target = extent.row(place.node, TEXT_ROLES[place.kind])
+    low, high = extent.low, extent.high
     hidden = {row for (row,) in connection.execute("SELECT id FROM hidden WHERE id BETWEEN ? AND ?", (low, high))}
     if target in hidden:
         raise _not_visible(request)
@@ -185,7 +186,8 @@ def _nearest(entries: Iterable[Located], limit: int, hidden: Collection[int]) ->
 
 
 def _find_in_tree(connection: apsw.Connection, session: SessionRow, request: OpenRequest) -> tuple[int, Neighbourhood]:
-    columns = tree_columns(connection, session.key)
+    extent = session.extent
+    columns = tree_columns(connection, extent, session.nodes)
     tree = Tree(columns)
     kinds = b"".join(column[1] for column in columns)
     node = tree.find(entry_hash(request.entry_id))
@@ -197,8 +199,8 @@ def _find_in_tree(connection: apsw.Connection, session: SessionRow, request: Ope
         line = tree.line_through(node)
     else:
         raise _not_visible(request)
-    rows = [row_id(session.key, one, TEXT_ROLES[kinds[one]]) for one in line if kinds[one] in TEXT_ROLES]
-    target = row_id(session.key, node, TEXT_ROLES[kinds[node]])
+    rows = [extent.row(one, TEXT_ROLES[kinds[one]]) for one in line if kinds[one] in TEXT_ROLES]
+    target = extent.row(node, TEXT_ROLES[kinds[node]])
     at = rows.index(target)
     before, after = rows[max(0, at - request.before) : at][::-1], rows[at + 1 : at + 1 + request.after]
     return target, Neighbourhood(before, after, at, len(rows) - at - 1)

@@ -19,7 +19,6 @@ from .conversation import Line, Room, Snapshot
 from .cursor import Cursor, encoded, read_cursor
 from .errors import CitationUnavailable, EntryNotVisible, InvalidRequest
 from .evidence import Evidence
-from .index.records import row_id
 from .index.spans import Located
 from .opening import cut
 
@@ -225,7 +224,7 @@ class Reader:
     def _state(self, nodes: int) -> bytes:
         """Fingerprint of the first so many nodes and all that is cited of them: the same until it is rewritten."""
         digest = sha256(self.line.tree.ids[: 8 * nodes])
-        low = row_id(self.line.session.key, 0, 0)
+        low = self.line.extent.low
         for one in self.evidence.spans.between(low, low + (nodes << 1) - 1):
             digest.update(_SPAN(one.row - low, one.offset, one.length) + one.key)
         return digest.digest()[:8]

@@ -112,7 +112,7 @@ class Refresh:
             self.sessions.lost = {row.path for row in difference.lost}
             self.sessions.away = {row.path for row in difference.away}
             self._drop([row for row in difference.gone if row.path not in self.sessions.leaving])
-            backlog.fill(difference, self.catalog, self.writer)
+            backlog.fill(difference, self.catalog)
             intake.queue_asked()
             self._work(backlog, intake)
             # What has moved is dropped only now, so that no snapshot shows its session as deleted.

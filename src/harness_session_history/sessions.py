@@ -13,12 +13,16 @@ import msgspec
 from .archive.branch import Columns, Tree
 from .archive.entries import Facts
 from .index import trees
-from .index.records import Entries, SourceRow, TreePart, row_id
+from .index.records import Entries, Extent, SourceRow, TreePart
 from .index.soundness import Unsound
 from .index.writer import Writer
 
 #: Kind bytes of entries that have text, and the role each stands for.
 TEXT_ROLES = {3: 0, 4: 1}
+
+
+class Outgrown(Exception):
+    """A session has more entries than its extent has room for."""
 
 
 class SessionWriter:
@@ -51,9 +55,10 @@ class SessionWriter:
 
     def note_duplicate(self, row: SourceRow, facts: Facts) -> None:
         """Records a file of a session for which another file counts."""
-        key = self.writer.key_of(facts.session_id)
+        extent = self.writer.extent_of(facts.session_id)
         self.put_source(row._replace(session=None), facts)
-        if key is None or not any(session == key for _, _, session, _, _ in self._files_of(facts.session_id)):
+        files = self._files_of(facts.session_id)
+        if extent is None or not any(session == extent.key for _, _, session, _, _ in files):
             self.ask_best(facts.session_id)
 
     def put_source(self, row: SourceRow, facts: Facts) -> int:
@@ -71,9 +76,9 @@ class SessionWriter:
 
     def lose(self, session_id: str | None) -> None:
         """A file is gone or carries its session no longer; if it was the one that counts, another takes its place."""
-        key = None if session_id is None else self.writer.key_of(session_id)
-        if session_id is not None and key is not None and self.writer.is_orphan(key):
-            self.elect(session_id, key)
+        extent = None if session_id is None else self.writer.extent_of(session_id)
+        if session_id is not None and extent is not None and self.writer.is_orphan(extent.key):
+            self.elect(session_id, extent.key)
 
     def holds(self, row: SourceRow) -> bool:
         """Whether the snapshot still has of a file what it had when the run began, so that it may be read on."""
@@ -108,42 +113,53 @@ class SessionWriter:
             self.writer.mark_changed(source)  # when it comes back, it has to be asked again which one counts
         self.writer.demote(source)
 
-    def fresh(self, key: int) -> SessionStore:
+    def fresh(self, extent: Extent) -> SessionStore:
         """Stores a session that is read from its start, beside what the snapshot has of it until it is whole."""
-        return SessionStore(self, key)
+        return SessionStore(self, extent)
 
-    def replacement(self, session_id: str, key: int) -> SessionStore:
-        """Stores a session that was read from its start, in the place that it has, else under `key`."""
-        known = self.writer.key_of(session_id)
-        if known is not None:
-            self.writer.clear(known)
-        return SessionStore(self, key if known is None else known)
+    def replacement(self, session_id: str, extent: Extent) -> SessionStore:
+        """Stores a session that was read from its start, in the place of what the snapshot has of it."""
+        self._clear_former(session_id, extent)
+        return SessionStore(self, extent)
+
+    def _clear_former(self, session_id: str, extent: Extent) -> None:
+        former = self.writer.extent_of(session_id)
+        if former is not None:
+            self.writer.clear(former)
+            if former.key != extent.key:
+                self.writer.forget_session(former.key)
+
+    def leave_former(self, session_id: str, extent: Extent) -> None:
+        """Removes what the snapshot has of a session elsewhere."""
+        former = self.writer.extent_of(session_id)
+        if former is not None and former.key != extent.key:
+            self._clear_former(session_id, extent)
 
     def extension(self, row: SourceRow) -> Extension:
         """Stores what was appended to a session's file."""
         assert row.session is not None
-        return Extension(self, row.session)
+        return Extension(self, self.writer.extent_at(row.session))
 
 
 class SessionStore:
     """Takes the parts of one session in order; `finish` makes the session of them."""
 
-    def __init__(self, sessions: SessionWriter, key: int) -> None:
-        self.sessions, self.writer, self.key = sessions, sessions.writer, key
+    def __init__(self, sessions: SessionWriter, extent: Extent) -> None:
+        self.sessions, self.writer, self.extent = sessions, sessions.writer, extent
         self.parts: list[Columns] = []
 
     def add(self, entries: Entries, tree: Sequence[TreePart]) -> None:
-        self.writer.add(self.key, entries, tree)
+        """Raises Outgrown where the session needs more room than it was given."""
+        if tree[-1].first_node + len(tree[-1].kinds) > self.extent.room:
+            raise Outgrown
+        self.writer.add(self.extent, entries, tree)
         self.parts += [(part.ids, part.kinds, *trees.decoded(part.links)) for part in tree]
 
     def finish(self, row: SourceRow, facts: Facts) -> bool:
         """Writes the rows of the session and its file; False (nothing of it may stay) if another file counts."""
         if not self.sessions.counts(row, facts):
             return False
-        former = self.writer.key_of(facts.session_id)
-        if former is not None and former != self.key:
-            self.writer.clear(former)
-            self.writer.forget_session(former)
+        self.sessions.leave_former(facts.session_id, self.extent)
         for source, path, session, _, _ in self.writer.sources_of(facts.session_id):
             if session is not None and path != row.path:
                 self.sessions.set_back(source, path)
@@ -159,16 +175,16 @@ class SessionStore:
                 if visible[node]:
                     messages += 1
                 else:
-                    hidden.add(row_id(self.key, node, TEXT_ROLES[kind]))
+                    hidden.add(self.extent.row(node, TEXT_ROLES[kind]))
         if superseded:
-            self.writer.remove_entries(self.key, sorted(superseded))
-        self.writer.set_hidden(self.key, hidden)
+            self.writer.remove_entries(self.extent, sorted(superseded))
+        self.writer.set_hidden(self.extent, hidden)
         self._put(row, facts, tree.leaf, messages, tree.ordered and not superseded)
 
     def _put(self, row: SourceRow, facts: Facts, leaf: int | None, messages: int, ordered: bool) -> None:
-        source = self.sessions.put_source(row._replace(session=self.key), facts)
+        source = self.sessions.put_source(row._replace(session=self.extent.key), facts)
         self.writer.put_session(
-            self.key, facts.session_id, source=source, cwd=facts.cwd, name=facts.name, parent=facts.parent_session,
+            self.extent, facts.session_id, source=source, cwd=facts.cwd, name=facts.name, parent=facts.parent_session,
             child=row.child, parent_path=row.parent_path, path=row.path, tombstoned=row.tombstoned,
             started=facts.started, first_time=facts.first_time, last_time=facts.last_time, messages=messages,
             nodes=facts.nodes, leaf=leaf, ordered=ordered, untimed=facts.untimed,
@@ -178,10 +194,10 @@ class SessionStore:
 class Extension(SessionStore):
     """What was appended to a session. Where the new entries only go on from the leaf, nothing older is looked at."""
 
-    def __init__(self, sessions: SessionWriter, key: int) -> None:
-        super().__init__(sessions, key)
-        self.before = self.writer.session_state(key)
-        if trees.end_of(self.writer.connection, key) != self.before[0]:
+    def __init__(self, sessions: SessionWriter, extent: Extent) -> None:
+        super().__init__(sessions, extent)
+        self.before = self.writer.session_state(extent.key)
+        if trees.end_of(self.writer.connection, extent) != self.before[0]:
             raise Unsound("a part of a tree is missing")
 
     def finish(self, row: SourceRow, facts: Facts) -> bool:
@@ -190,7 +206,7 @@ class Extension(SessionStore):
             added = sum(kinds.count(kind) for _, kinds, _, _ in self.parts for kind in TEXT_ROLES)
             self._put(row, facts, facts.nodes - 1 if facts.nodes else None, messages + added, ordered)
         else:
-            self.parts = trees.tree_columns(self.writer.connection, self.key, facts.nodes)
+            self.parts = trees.tree_columns(self.writer.connection, self.extent, facts.nodes)
             self._write_rows(row, facts, Tree(self.parts))
         if not self.sessions.counts(row, facts):
             # Its first message may be older than its header, which until then was its latest activity.
@@ -204,7 +220,7 @@ class Extension(SessionStore):
             return False
         ids = b"".join(part[0] for part in self.parts)
         new = {ids[at : at + 8] for at in range(0, len(ids), 8)}
-        return len(new) * 8 == len(ids) and not trees.has_any(self.writer.connection, self.key, new, below=nodes)
+        return len(new) * 8 == len(ids) and not trees.has_any(self.writer.connection, self.extent, new, below=nodes)
 
 
 def _rank(last_time: int | None, size: int, path: bytes) -> tuple[int, int, bytes]:

@@ -12,7 +12,7 @@ from .archive.files import Unreadable
 from .archive.inspection import Inspection, inspect
 from .casework import Case, for_shell, shown
 from .evidence import Evidence
-from .index.records import SessionRow, row_id
+from .index.records import SessionRow
 from .index.trees import holders, tree_columns
 from .sessions import TEXT_ROLES
 
@@ -77,7 +77,7 @@ class EntryTrace:
     def _node(self) -> tuple[Tree | None, int | None]:
         if self.case.connection is None or self.session is None or self.session.source is None:
             return None, None
-        tree = Tree(tree_columns(self.case.connection, self.session.key))
+        tree = Tree(tree_columns(self.case.connection, self.session.extent, self.session.nodes))
         return tree, tree.find(entry_hash(self.entry_id))
 
     def _in_file(self, seen: Inspection, tree: Tree | None, node: int | None) -> None:
@@ -107,7 +107,7 @@ class EntryTrace:
         assert self.session is not None and self.case.connection is not None
         # An append leaves what was indexed as it is: what remains is whether these very bytes are still there.
         evidence = Evidence(self.case.connection, self.case.catalog)
-        located = evidence.locate(row_id(self.session.key, node, TEXT_ROLES[tree.kinds[node]]))
+        located = evidence.locate(self.session.extent.row(node, TEXT_ROLES[tree.kinds[node]]))
         if located is None or evidence.hydrate([located])[0] is None:
             self.finding.add(
                 "changed", f"Line {line} no longer says what was indexed, so it is not shown.", self.refresh
@@ -166,11 +166,9 @@ class EntryTrace:
         if self.case.connection is None:
             return []
         wanted = entry_hash(self.entry_id).to_bytes(8, "little", signed=True)
-        sessions = (
-            self.case.catalog.sessions[key].session_id
-            for key in holders(self.case.connection, wanted)
-            if key in self.case.catalog.sessions
-        )
+        catalog = self.case.catalog
+        keys = sorted({catalog.session_of(row) for row in holders(self.case.connection, wanted)})
+        sessions = (catalog.sessions[key].session_id for key in keys)
         return [one for one in sessions if one != self.session_id][:ELSEWHERE]
 
 

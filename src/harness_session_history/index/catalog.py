@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import apsw
 
 from ..archive.names import named_id
-from .records import SessionRow, SourceRow
+from .records import SessionRow, SourceRow, slots_for
+from .schema import SLOT_SHIFT
 from .soundness import Unsound
 
 if TYPE_CHECKING:
@@ -21,7 +24,7 @@ _SOURCES = (
     "session, last_time, damaged, indexed_at FROM sources WHERE revision > ?"
 )
 _SESSIONS = (
-    "SELECT key, session_id, source, cwd, name, parent, child, parent_path, path, tombstoned, started, first_time, "
+    "SELECT key, slots, session_id, source, cwd, name, parent, child, parent_path, path, tombstoned, started, first_time, "
     "last_time, messages, nodes, leaf, ordered, untimed FROM sessions WHERE revision > ?"
 )
 
@@ -106,6 +109,19 @@ class Catalog:
 
     def _holds(self, key: int, session_id: str) -> bool:
         return key in self.sessions and self.sessions[key].session_id == session_id
+
+    def session_of(self, row: int) -> int:
+        """The key of the session that has a row. Raises Unsound if none has."""
+        keys = self.ordered_keys()
+        at = bisect_right(keys, row >> SLOT_SHIFT) - 1
+        if at < 0 or row > self.sessions[keys[at]].extent.high:
+            raise Unsound("a session is missing")
+        return keys[at]
+
+    def slots_of(self, keys: Iterable[int]) -> list[int]:
+        """The slots in which sessions have rows."""
+        sessions = self.sessions
+        return [slot for key in keys for slot in range(key, key + slots_for(sessions[key].nodes))]
 
     def ordered_keys(self) -> list[int]:
         """All session keys, ascending."""

@@ -8,8 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from .query import Term
-from .records import session_range
-from .schema import SESSION_SHIFT
 from .search import Searcher
 from .tokens import stems
 
@@ -46,13 +44,13 @@ def sessions_with_all(
     """Keys of sessions in scope in which every term stands somewhere, newest first."""
     deadline = time.monotonic() + SECONDS
     by_rarity = [term for _, term in sorted(zip(counts, terms, strict=True), key=lambda pair: pair[0])]
-    keys = dict.fromkeys(row >> SESSION_SHIFT for row in searcher.matches(by_rarity[0].expression, PER_TERM))
+    keys = dict.fromkeys(searcher.session_of(row) for row in searcher.matches(by_rarity[0].expression, PER_TERM))
     found: list[int] = []
     for key in keys:
         check()
         if len(found) == limit or time.monotonic() > deadline:
             break
-        within = session_range(key)
+        within = searcher.rows_of(key)
         if all(searcher.matches(term.expression, 1, within=within) for term in by_rarity[1:]):
             found.append(key)
     return found

@@ -6,10 +6,43 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .schema import SESSION_SHIFT
+from .schema import SLOT_SHIFT
 
 #: Length of the hash of an entry.
 KEY_BYTES = 8
+
+
+class Extent(NamedTuple):
+    """The rows of one session: so many slots from its key on."""
+
+    key: int
+    slots: int
+
+    @property
+    def low(self) -> int:
+        """The first row."""
+        return self.key << SLOT_SHIFT
+
+    @property
+    def high(self) -> int:
+        """The last row."""
+        return (self.key + self.slots << SLOT_SHIFT) - 1
+
+    @property
+    def room(self) -> int:
+        """How many nodes it has room for."""
+        return self.slots << SLOT_SHIFT - 1
+
+    def row(self, node: int, role: int) -> int:
+        return self.low + (node << 1 | role)
+
+    def node(self, row: int) -> int:
+        return row - self.low >> 1
+
+
+def slots_for(nodes: int) -> int:
+    """How many slots so many nodes take."""
+    return max(1, -(-nodes >> SLOT_SHIFT - 1))
 
 
 class Run(NamedTuple):
@@ -64,6 +97,7 @@ class SessionRow(NamedTuple):
     """What the snapshot says of one session. Times are milliseconds since the epoch, UTC."""
 
     key: int
+    slots: int
     session_id: str
     source: int | None
     cwd: str | None
@@ -83,6 +117,10 @@ class SessionRow(NamedTuple):
     untimed: bool
 
     @property
+    def extent(self) -> Extent:
+        return Extent(self.key, self.slots)
+
+    @property
     def deleted(self) -> bool:
         return bool(self.tombstoned) or self.source is None
 
@@ -90,19 +128,6 @@ class SessionRow(NamedTuple):
     def activity(self) -> int | None:
         """Latest message, else the header's time."""
         return self.last_time if self.last_time is not None else self.started
-
-
-def row_id(session: int, node: int, role: int) -> int:
-    return session << SESSION_SHIFT | node << 1 | role
-
-
-def node_of(row: int) -> int:
-    return (row & ((1 << SESSION_SHIFT) - 1)) >> 1
-
-
-def session_range(session: int) -> tuple[int, int]:
-    """First and last possible row of a session."""
-    return session << SESSION_SHIFT, ((session + 1) << SESSION_SHIFT) - 1
 
 
 def integers(values: Sequence[int]) -> array[int]:

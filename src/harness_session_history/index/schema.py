@@ -11,12 +11,13 @@ APPLICATION_ID = 0x50695348
 #: Raised by every change of the tables, of the analysis or of the rendering of text.
 VERSION = 3
 
-#: rowid = session key << SESSION_SHIFT | node << 1 | role. A session's rows are one contiguous range.
-SESSION_SHIFT = 23
+#: A row is (session key << SLOT_SHIFT) + (node << 1 | role). Rows come in slots; a session has some slots in a row, the
+#: first of which is its key. As few as it needs: the closer the rows, the smaller is the full-text index.
+SLOT_SHIFT = 10
 #: Entries that one transcript can have in the index.
-NODE_LIMIT = 1 << (SESSION_SHIFT - 1)
+NODE_LIMIT = 1 << 22
 #: The first session key; older sessions that are found later take keys below it, so that keys follow time.
-FIRST_KEY = 1 << 16
+FIRST_KEY = 1 << 17
 
 #: States of a source.
 SESSION, FOREIGN, UNREADABLE, GONE = 0, 1, 2, 3
@@ -37,7 +38,7 @@ CREATE INDEX sources_by_revision ON sources(revision);
 -- One row per session ever seen; `source` is NULL when its file is gone (a tombstone: no entry is left of it, and `path`
 -- is where it was).
 CREATE TABLE sessions(
-  key INTEGER PRIMARY KEY, session_id TEXT NOT NULL UNIQUE, source INTEGER,
+  key INTEGER PRIMARY KEY, slots INTEGER NOT NULL, session_id TEXT NOT NULL UNIQUE, source INTEGER,
   cwd TEXT, name TEXT, parent TEXT, child INTEGER NOT NULL, parent_path BLOB, path BLOB, tombstoned INTEGER NOT NULL,
   started INTEGER, first_time INTEGER, last_time INTEGER, messages INTEGER NOT NULL,
   nodes INTEGER NOT NULL, leaf INTEGER, ordered INTEGER NOT NULL, untimed INTEGER NOT NULL, revision INTEGER NOT NULL);
@@ -49,7 +50,7 @@ CREATE TABLE spans(id INTEGER PRIMARY KEY, low INTEGER NOT NULL, high INTEGER NO
 CREATE INDEX spans_by_time ON spans(low, high);
 
 -- The tree of a session in columns, some nodes each: entry ids (hashed), kinds, links, marks (see trees.py). The id is
--- session key << SESSION_SHIFT | first node << 1; `texts` counts the entries with text.
+-- the row of the first node (as of a user entry); `texts` counts the entries with text.
 CREATE TABLE trees(id INTEGER PRIMARY KEY, nodes INTEGER NOT NULL, texts INTEGER NOT NULL,
   ids BLOB NOT NULL, kinds BLOB NOT NULL, links BLOB NOT NULL);
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import apsw
 
 from .records import integers
-from .schema import SESSION_SHIFT
+from .schema import SLOT_SHIFT
 
 
 @dataclass(frozen=True)
@@ -34,21 +34,23 @@ class Scope:
     def within(self, session: int) -> bool:
         return session not in self.excluded if self.sessions is None else session in self.sessions
 
-    def conditions(self, *, known: bool = False) -> tuple[str, Callable[[], list[Any]]]:
+    def conditions(
+        self, slots_of: Callable[[Iterable[int]], list[int]], *, known: bool = False
+    ) -> tuple[str, Callable[[], list[Any]]]:
         """The same as SQL over rows of `search`, and what makes the bindings of one execution.
 
-        `known`: only rows of an allowed session are looked at, so that its key need not be asked for.
+        `slots_of` gives the slots of sessions. `known`: only rows of an allowed session are looked at, so that its key need not be asked for.
         """
         parts: list[str] = []
         values: list[array[int]] = []
         if known:
             pass
         elif self.sessions is not None:
-            parts.append(f" AND (rowid >> {SESSION_SHIFT}) IN (SELECT value FROM carray(?))")
-            values.append(integers(sorted(self.sessions)))
+            parts.append(f" AND (rowid >> {SLOT_SHIFT}) IN (SELECT value FROM carray(?))")
+            values.append(integers(slots_of(sorted(self.sessions))))
         elif self.excluded:
-            parts.append(f" AND (rowid >> {SESSION_SHIFT}) NOT IN (SELECT value FROM carray(?))")
-            values.append(integers(sorted(self.excluded)))
+            parts.append(f" AND (rowid >> {SLOT_SHIFT}) NOT IN (SELECT value FROM carray(?))")
+            values.append(integers(slots_of(sorted(self.excluded))))
         if self.span is not None:
             parts.append(f" AND rowid BETWEEN {int(self.span[0])} AND {int(self.span[1])}")
         if self.rows is not None:
@@ -63,8 +65,8 @@ class Scope:
             low = -(1 << 62) if self.since is None else self.since
             high = (1 << 62) if self.until is None else self.until
             parts.append(
-                f" AND ((rowid >> {SESSION_SHIFT}) NOT IN (SELECT value FROM carray(?))"
+                f" AND ((rowid >> {SLOT_SHIFT}) NOT IN (SELECT value FROM carray(?))"
                 f" OR is_within(rowid, {int(low)}, {int(high)}))"
             )
-            values.append(integers(sorted(self.partly)))
+            values.append(integers(slots_of(sorted(self.partly))))
         return "".join(parts), lambda: [apsw.carray(value) for value in values]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,8 +21,7 @@ import apsw
 from .catalog import Catalog
 from .limited import Limited
 from .query import Query, Term
-from .records import session_range
-from .schema import SESSION_SHIFT
+from .schema import SLOT_SHIFT
 from .scope import Scope
 from .soundness import Unsound
 from .spans import Spans
@@ -68,11 +67,25 @@ class Searcher:
         if scope.partly:
             connection.create_scalar_function("is_within", self._is_within, 3)
         self._frequencies: dict[str, int] = {}
-        self._condition, self._bindings = scope.conditions()
-        self._known_condition, self._known_bindings = scope.conditions(known=True)
+        self._condition, self._bindings = scope.conditions(catalog.slots_of)
+        self._known_condition, self._known_bindings = scope.conditions(catalog.slots_of, known=True)
 
     def _is_within(self, *row_since_until: Any) -> bool:
         return self.spans.is_within(*row_since_until)
+
+    def session_of(self, row: int) -> int:
+        """The key of the session that has a row."""
+        return self.catalog.session_of(row)
+
+    def rows_of(self, session: int) -> tuple[int, int]:
+        """The first and the last row that a session can have."""
+        extent = self.sessions[session].extent
+        return extent.low, extent.high
+
+    def _is_one_session(self, rows: tuple[int, int]) -> bool:
+        keys = self.catalog.ordered_keys()
+        first, last = (bisect_right(keys, row >> SLOT_SHIFT) for row in rows)
+        return first == last
 
     # -- ranking ------------------------------------------------------------------------------------------------------
 
@@ -87,7 +100,7 @@ class Searcher:
             everything = len(found) <= RANKED
             if not everything:
                 found = found[:RANKED]
-                counted = Counter(row >> SESSION_SHIFT for row, _ in found)
+                counted = Counter(self.session_of(row) for row, _ in found)
                 if max(counted.values()) > PER_SESSION and self._more_sessions(len(counted)):
                     found = self._find(query.expression, RANKED, per_session=PER_SESSION, weigh=True)
         return Ranked(sorted([(score, row) for row, score in found], reverse=True), everything)
@@ -98,7 +111,7 @@ class Searcher:
         scanned = within_share = 0
         for row, score in self._execute(expression, *EVERYWHERE, SCANNED, weigh=True):
             scanned += 1
-            session = row >> SESSION_SHIFT
+            session = self.session_of(row)
             counted[session] += 1
             within_share += counted[session] <= PER_SESSION
             if len(found) < RANKED or counted[session] <= PER_SESSION:
@@ -110,8 +123,9 @@ class Searcher:
         kept: Counter[int] = Counter()
         fair = []
         for row, score in found:
-            kept[row >> SESSION_SHIFT] += 1
-            if len(counted) == 1 or kept[row >> SESSION_SHIFT] <= PER_SESSION:
+            session = self.session_of(row)
+            kept[session] += 1
+            if len(counted) == 1 or kept[session] <= PER_SESSION:
                 fair.append((row, score))
         return fair[:RANKED], False
 
@@ -151,7 +165,7 @@ class Searcher:
         if count < COUNTED:
             return int(count)
         keys = self.catalog.ordered_keys()
-        newer = len(keys) - bisect_left(keys, lowest >> SESSION_SHIFT)
+        newer = len(keys) - bisect_left(keys, lowest >> SLOT_SHIFT)
         return int(count * len(keys) / max(1, newer))
 
     # -- counting -----------------------------------------------------------------------------------------------------
@@ -178,18 +192,13 @@ class Searcher:
         if len(rows) > SORTED:
             keys = [key for key in self.sessions if self.scope.within(key) and self.sessions[key].source is not None]
             yield from self._by_session(
-                keys, newest, lambda key: self.matches(query.expression, 1 << 62, within=session_range(key))
+                keys, newest, lambda key: self.matches(query.expression, 1 << 62, within=self.rows_of(key))
             )
             return
         by_session: dict[int, list[int]] = {}
         for row in rows:
-            by_session.setdefault(row >> SESSION_SHIFT, []).append(row)
+            by_session.setdefault(self.session_of(row), []).append(row)
         yield from self._by_session(by_session, newest, by_session.__getitem__)
-
-    def _timed(self, rows: Sequence[int], newest: bool) -> list[tuple[int, int]]:
-        """Rows with what they are sorted by: the time, and of one time the place (negative for the newest first)."""
-        times = self.times(rows)
-        return [(_order(times.get(row), newest), -row if newest else row) for row in rows]
 
     def times(self, rows: Sequence[int]) -> dict[int, int | None]:
         """The times of these rows' entries."""
@@ -204,14 +213,17 @@ class Searcher:
                 raise Unsound("a session is missing")
             bounds.append((_order(session.last_time if newest else session.first_time, newest), key))
         heapq.heapify(bounds)
-        waiting: list[tuple[int, int]] = []
+        waiting: list[tuple[int, str, int]] = []
         while bounds or waiting:
             if waiting and (not bounds or waiting[0][0] < bounds[0][0]):
-                yield abs(heapq.heappop(waiting)[1])
+                yield abs(heapq.heappop(waiting)[2])
                 continue
             _, key = heapq.heappop(bounds)
-            for pair in self._timed(rows_of(key), newest):
-                heapq.heappush(waiting, pair)
+            rows, session_id = rows_of(key), self.sessions[key].session_id
+            times = self.times(rows)
+            # Of one time: by session (not by where it stands in the index, which its history decides), then by place.
+            for row in rows:
+                heapq.heappush(waiting, (_order(times.get(row), newest), session_id, -row if newest else row))
 
     # -- scanning -----------------------------------------------------------------------------------------------------
 
@@ -232,7 +244,7 @@ class Searcher:
         allowed = self.scope.sessions
         if allowed is None:
             return self._skipping(expression, limit, within, per_session, weigh)
-        if within[0] >> SESSION_SHIFT == within[1] >> SESSION_SHIFT:
+        if self._is_one_session(within):
             return self._scan(expression, *within, limit, weigh)
         found: list[tuple[int, float]] = []
         high = within[1]
@@ -247,7 +259,7 @@ class Searcher:
             elif found:
                 high = found[-1][0] - 1
         for key in sorted(allowed, reverse=True):
-            low, top = session_range(key)
+            low, top = self.rows_of(key)
             if low <= high and top >= within[0] and len(found) < limit:
                 most = limit - len(found) if per_session is None else min(limit - len(found), per_session)
                 low, top = max(low, within[0]), min(top, high)
@@ -276,12 +288,12 @@ class Searcher:
         while len(found) < limit:
             block = self._scan(expression, low, high, min(limit - len(found), per_session), weigh)
             for row, score in block:
-                session = row >> SESSION_SHIFT
+                session = self.session_of(row)
                 found.append((row, score))
                 high = row - 1
                 counted[session] += 1
                 if counted[session] >= per_session:
-                    high = (session << SESSION_SHIFT) - 1
+                    high = self.rows_of(session)[0] - 1
                     break
             else:
                 if len(block) < per_session:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import apsw
 import msgspec
 
-from .records import KEY_BYTES, Run, node_of, session_range
-from .schema import SESSION_SHIFT
+from .records import KEY_BYTES, Extent, Run
+from .schema import SLOT_SHIFT
 from .soundness import Unsound
 
 #: Entries of one run, at most.
@@ -28,13 +28,14 @@ RUN_MS = 4 * 3_600_000
 NO_TIME = -(1 << 62)
 #: Unpacked runs that are kept for the rest of a request.
 _KEPT = 512
-_PLACES = (1 << SESSION_SHIFT) - 1
 
 
 class Located(NamedTuple):
-    """One entry of the snapshot and its span (bytes) in the session's file; ``key`` is empty if it has no text."""
+    """One entry of the snapshot and its span (bytes) in the session's file; ``base`` is the session's first row, ``key``
+    is empty if the entry has no text."""
 
     row: int
+    base: int
     time: int | None
     offset: int
     length: int
@@ -42,11 +43,11 @@ class Located(NamedTuple):
 
     @property
     def session(self) -> int:
-        return self.row >> SESSION_SHIFT
+        return self.base >> SLOT_SHIFT
 
     @property
     def node(self) -> int:
-        return node_of(self.row)
+        return self.row - self.base >> 1
 
     @property
     def role(self) -> int:
@@ -121,12 +122,14 @@ def unpack(packed: bytes, keys: bytes) -> Columns:
         raise Unsound("a run of entries cannot be read") from error
     marks = list(accumulate(mark_steps))
     texts = sum([mark & 1 for mark in marks])
-    if not len(marks) == len(time_steps) == len(gaps) == len(lengths) or texts * KEY_BYTES != len(keys):
+    if not marks or not len(marks) == len(time_steps) == len(gaps) == len(lengths) or texts * KEY_BYTES != len(keys):
         raise Unsound("a run of entries is incomplete")
     times = [None if moment == NO_TIME else moment for moment in accumulate(time_steps)]
     offsets = list(accumulate(map(add, gaps, [0, *lengths[:-1]])))
     each = iter([keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)])
-    return Columns([mark >> 1 for mark in marks], times, offsets, lengths, [next(each) if m & 1 else b"" for m in marks])
+    return Columns(
+        [mark >> 1 for mark in marks], times, offsets, lengths, [next(each) if m & 1 else b"" for m in marks]
+    )
 
 
 _decode = msgspec.msgpack.Decoder(tuple[list[int], list[int], list[int], list[int]]).decode
@@ -201,22 +204,22 @@ class Spans:
             "SELECT id, packed, keys FROM spans WHERE low BETWEEN ? AND ? AND high >= ? AND instr(keys, ?) > 0",
             (moment - RUN_MS, moment, moment, located.key),
         ):
-            if id_ >> SESSION_SHIFT == located.session:
-                continue
             run = _Unpacked(id_, packed, keys)
+            if run.base == located.base:
+                continue
             candidates = (run.located(at) for at in range(len(run.rows)))
             found += [one for one in candidates if one.key == located.key and one.time == located.time]
         return found
 
     def run_of(self, row: int) -> _Unpacked | None:
-        """The run that a row would be in."""
+        """The run that a row would be in, if it is anywhere."""
         found = self._runs.get(row)
         if found is not None:
             return found
         stored = self.connection.execute(
             "SELECT id, packed, keys FROM spans WHERE id<=? ORDER BY id DESC LIMIT 1", (row,)
         ).fetchone()
-        if stored is None or stored[0] >> SESSION_SHIFT != row >> SESSION_SHIFT:
+        if stored is None:
             return None
         run = _Unpacked(*stored)
         if len(self._runs) > _KEPT * RUN_ENTRIES:
@@ -231,8 +234,8 @@ class _Unpacked:
     def __init__(self, id_: int, packed: bytes, keys: bytes) -> None:
         self.id = id_
         self.columns = unpack(packed, keys)
-        base = id_ & ~_PLACES
-        self.rows = [base | place for place in self.columns.places]
+        self.base = id_ - self.columns.places[0]
+        self.rows = [self.base + place for place in self.columns.places]
 
     def at(self, row: int) -> Located | None:
         at = bisect_left(self.rows, row)
@@ -240,20 +243,20 @@ class _Unpacked:
 
     def located(self, at: int) -> Located:
         _, times, offsets, lengths, keys = self.columns
-        return Located(self.rows[at], times[at], offsets[at], lengths[at], keys[at])
+        return Located(self.rows[at], self.base, times[at], offsets[at], lengths[at], keys[at])
 
 
 # -- writing ------------------------------------------------------------------------------------------------------------
 
 
-def append(connection: apsw.Connection, session: int, runs: Sequence[Run]) -> None:
+def append(connection: apsw.Connection, extent: Extent, runs: Sequence[Run]) -> None:
     """Adds runs behind those that a session has; a last one that is not full is filled up."""
     if not runs:
         return
-    low, high = session_range(session)
     first, *rest = runs
     last = connection.execute(
-        "SELECT id, packed, keys FROM spans WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1", (low, high)
+        "SELECT id, packed, keys FROM spans WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+        (extent.low, extent.high),
     ).fetchone()
     if last is not None:
         # Runs that cannot become one stay as they are.
@@ -263,12 +266,12 @@ def append(connection: apsw.Connection, session: int, runs: Sequence[Run]) -> No
             if len(joined) == 1:
                 connection.execute("DELETE FROM spans WHERE id=?", (last[0],))
                 first = joined[0]
-    _insert(connection, low, (first, *rest))
+    _insert(connection, extent.low, (first, *rest))
 
 
-def text_rows(connection: apsw.Connection, session: int) -> list[int]:
+def text_rows(connection: apsw.Connection, extent: Extent) -> list[int]:
     """The rows of a session's entries that have text."""
-    return [one.row for one in Spans(connection).between(*session_range(session)) if one.text]
+    return [one.row for one in Spans(connection).between(extent.low, extent.high) if one.text]
 
 
 def remove(connection: apsw.Connection, rows: Iterable[int]) -> list[int]:
@@ -282,9 +285,9 @@ def remove(connection: apsw.Connection, rows: Iterable[int]) -> list[int]:
     for id_, run in runs.items():
         kept = [at for at, row in enumerate(run.rows) if row not in gone]
         connection.execute("DELETE FROM spans WHERE id=?", (id_,))
-        _insert(connection, id_ & ~_PLACES, pack(run.columns.only(kept)))
+        _insert(connection, run.base, pack(run.columns.only(kept)))
     return sorted(row for row, one in gone.items() if one.text)
 
 
 def _insert(connection: apsw.Connection, base: int, runs: Iterable[Run]) -> None:
-    connection.executemany("INSERT INTO spans VALUES(?,?,?,?,?)", [(base | run[0], *run[1:]) for run in runs])
+    connection.executemany("INSERT INTO spans VALUES(?,?,?,?,?)", [(base + run[0], *run[1:]) for run in runs])

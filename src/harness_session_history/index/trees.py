@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,8 +10,7 @@ import apsw
 import msgspec
 
 from ..archive.entries import KIND_ASSISTANT_TEXT, KIND_USER_TEXT, Mark, find_id
-from .records import TreePart, node_of, row_id, session_range
-from .schema import SESSION_SHIFT
+from .records import Extent, TreePart
 from .soundness import Unsound
 
 if TYPE_CHECKING:
@@ -46,18 +46,15 @@ def split(
         )
 
 
-def tree_columns(connection: apsw.Connection, session: int, nodes: int | None = None) -> list[Columns]:
-    """(ids, kinds, links, marks) of all of a session's nodes, in order.
+def tree_columns(connection: apsw.Connection, extent: Extent, nodes: int) -> list[Columns]:
+    """(ids, kinds, links, marks) of all of a session's nodes, in order; there must be as many as `nodes` says.
 
-    There must be as many as the session has, or as `nodes` says. Raises Unsound.
+    Raises Unsound.
     """
-    if nodes is None:
-        row = connection.execute("SELECT nodes FROM sessions WHERE key=?", (session,)).fetchone()
-        nodes = int(row[0]) if row else 0
     columns: list[Columns] = [
-        (_ids(ids, len(kinds)), kinds, *decoded(links))
-        for ids, kinds, links in connection.execute(
-            "SELECT ids, kinds, links FROM trees WHERE id BETWEEN ? AND ? ORDER BY id", session_range(session)
+        (_ids(ids, count), _kinds(kinds), *decoded(links))
+        for count, ids, kinds, links in connection.execute(
+            "SELECT nodes, ids, kinds, links FROM trees WHERE id BETWEEN ? AND ? ORDER BY id", (extent.low, extent.high)
         )
     ]
     if sum(len(kinds) for _, kinds, _, _ in columns) != nodes:
@@ -65,99 +62,106 @@ def tree_columns(connection: apsw.Connection, session: int, nodes: int | None = 
     return columns
 
 
-def find(connection: apsw.Connection, session: int, nodes: int, id_: bytes) -> Place | None:
+def find(connection: apsw.Connection, extent: Extent, nodes: int, id_: bytes) -> Place | None:
     """Where the last entry of an (8-byte) id stands in a session that has so many nodes. Raises Unsound."""
-    low, high = session_range(session)
+    low, high = extent.low, extent.high
     counted = connection.execute("SELECT sum(nodes), sum(texts) FROM trees WHERE id BETWEEN ? AND ?", (low, high))
     found, texts = counted.fetchone() or (0, 0)
     if (found or 0) != nodes:
         raise Unsound("a part of a tree is missing")
-    for row, ids, kinds in _holding(connection, id_, low, high):
-        at = find_id(_ids(ids, len(kinds)), id_)
+    for row, ids in _holding(connection, id_, low, high):
+        at = find_id(ids, id_)
         if at is None:
             continue
+        kinds = _kinds(connection.execute("SELECT kinds FROM trees WHERE id=?", (row,)).get)
         earlier = connection.execute("SELECT sum(texts) FROM trees WHERE id BETWEEN ? AND ?", (low, row - 1)).fetchone()
         before = int((earlier and earlier[0]) or 0) + _texts(kinds[:at])
-        return Place(node_of(row) + at, kinds[at], before, int(texts) - before - _texts(kinds[at : at + 1]))
+        return Place(extent.node(row) + at, kinds[at], before, int(texts) - before - _texts(kinds[at : at + 1]))
     return None
 
 
-def id_at(connection: apsw.Connection, session: int, node: int) -> bytes:
-    """The (8-byte) id of a node. Raises Unsound."""
-    row = row_id(session, node, 0)
+def id_at(connection: apsw.Connection, row: int) -> bytes:
+    """The (8-byte) id of the entry of a row. Raises Unsound."""
     found = connection.execute(
         "SELECT id, ids, nodes FROM trees WHERE id<=? ORDER BY id DESC LIMIT 1", (row,)
     ).fetchone()
-    at = 0 if found is None else node - node_of(found[0])
-    if found is None or found[0] >> SESSION_SHIFT != session or at >= found[2]:
+    at = 0 if found is None else row - found[0] >> 1
+    if found is None or at >= found[2]:
         raise Unsound("a part of a tree is missing")
     return _ids(found[1], found[2])[8 * at : 8 * at + 8]
 
 
 def holders(connection: apsw.Connection, id_: bytes) -> list[int]:
-    """The keys of the sessions that have an entry of an (8-byte) id."""
-    return sorted(
-        {
-            row >> SESSION_SHIFT
-            for row, ids, kinds in _holding(connection, id_, 0, (1 << 63) - 1)
-            if find_id(_ids(ids, len(kinds)), id_) is not None
-        }
-    )
+    """Rows of sessions that have an entry of an (8-byte) id, at least one of each."""
+    return [row for row, ids in _holding(connection, id_, 0, (1 << 63) - 1) if find_id(ids, id_) is not None]
 
 
-def has_any(connection: apsw.Connection, session: int, ids: set[bytes], *, below: int) -> bool:
+def has_any(connection: apsw.Connection, extent: Extent, ids: set[bytes], *, below: int) -> bool:
     """Whether any of these ids stands in a session's tree before node `below`."""
-    low, high = session_range(session)
-    rows: Iterable[tuple[int, bytes, bytes]]
+    low, high = extent.low, extent.high
+    rows: Iterable[tuple[int, bytes]]
     if len(ids) <= FEW_IDS:
         rows = (found for id_ in ids for found in _holding(connection, id_, low, high))
     else:
-        rows = connection.execute("SELECT id, ids, kinds FROM trees WHERE id BETWEEN ? AND ?", (low, high))
-    for row, packed, kinds in rows:
-        own = _ids(packed, len(kinds))[: max(0, below - node_of(row)) * 8]
+        rows = (
+            (row, _ids(packed, count))
+            for row, packed, count in connection.execute(
+                "SELECT id, ids, nodes FROM trees WHERE id BETWEEN ? AND ?", (low, high)
+            )
+        )
+    for row, packed in rows:
+        own = packed[: max(0, below - extent.node(row)) * 8]
         if not ids.isdisjoint(own[at : at + 8] for at in range(0, len(own), 8)):
             return True
     return False
 
 
-def end_of(connection: apsw.Connection, session: int) -> int:
+def end_of(connection: apsw.Connection, extent: Extent) -> int:
     """How many nodes a session's tree has, by its last row."""
-    last = _last(connection, session)
-    return 0 if last is None else node_of(last[0]) + len(last[2])
+    last = _last(connection, extent)
+    return 0 if last is None else extent.node(last[0]) + last[1]
 
 
-def append(connection: apsw.Connection, session: int, parts: Sequence[TreePart]) -> None:
+def append(connection: apsw.Connection, extent: Extent, parts: Sequence[TreePart]) -> None:
     """Adds nodes behind those that a session has; a last row with room for the first part takes it in."""
     first, *rest = parts
-    last = _last(connection, session)
-    if last is not None and len(last[2]) + len(first.kinds) <= ROW_NODES:
-        row, ids, kinds, links = last
+    last = _last(connection, extent)
+    if last is not None and last[1] + len(first.kinds) <= ROW_NODES:
+        row, count, ids, kinds, links = last
         connection.execute("DELETE FROM trees WHERE id=?", (row,))
         first = TreePart(
-            node_of(row), _ids(ids, len(kinds)) + first.ids, kinds + first.kinds, _joined(links, first.links)
+            extent.node(row), _ids(ids, count) + first.ids, _kinds(kinds) + first.kinds, _joined(links, first.links)
         )
     connection.executemany(
         "INSERT INTO trees VALUES(?,?,?,?,?,?)",
         [
-            (row_id(session, one.first_node, 0), len(one.kinds), _texts(one.kinds), _stored(one.ids), *one[2:])
+            (
+                extent.row(one.first_node, 0),
+                len(one.kinds),
+                _texts(one.kinds),
+                _stored(one.ids),
+                zlib.compress(one.kinds, 1),
+                one.links,
+            )
             for one in (first, *rest)
         ],
     )
 
 
-def _last(connection: apsw.Connection, session: int) -> tuple[int, bytes, bytes, bytes] | None:
+def _last(connection: apsw.Connection, extent: Extent) -> tuple[int, int, bytes, bytes, bytes] | None:
     return connection.execute(
-        "SELECT id, ids, kinds, links FROM trees WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
-        session_range(session),
+        "SELECT id, nodes, ids, kinds, links FROM trees WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+        (extent.low, extent.high),
     ).fetchone()
 
 
-def _holding(connection: apsw.Connection, id_: bytes, low: int, high: int) -> Iterator[tuple[int, bytes, bytes]]:
-    """(row, ids, kinds) of the rows that may hold an id, the last first."""
-    return connection.execute(
-        "SELECT id, ids, kinds FROM trees WHERE id BETWEEN ? AND ? AND (instr(ids, ?) OR instr(ids, ?)) ORDER BY id DESC",
+def _holding(connection: apsw.Connection, id_: bytes, low: int, high: int) -> Iterator[tuple[int, bytes]]:
+    """(row, ids) of the rows that may hold an id, the last first."""
+    for row, ids, count in connection.execute(
+        "SELECT id, ids, nodes FROM trees WHERE id BETWEEN ? AND ? AND (instr(ids, ?) OR instr(ids, ?)) ORDER BY id DESC",
         (low, high, id_, _stored(id_)),
-    )
+    ):
+        yield row, _ids(ids, count)
 
 
 def _stored(ids: bytes) -> bytes:
@@ -172,6 +176,13 @@ def _stored(ids: bytes) -> bytes:
 def _ids(stored: bytes, nodes: int) -> bytes:
     """Stored ids with 8 bytes each."""
     return stored.hex().encode() if len(stored) == 4 * nodes else stored
+
+
+def _kinds(stored: bytes) -> bytes:
+    try:
+        return zlib.decompress(stored)
+    except zlib.error as error:
+        raise Unsound("a part of a tree cannot be read") from error
 
 
 def _texts(kinds: bytes) -> int:

@@ -10,12 +10,14 @@ from operator import itemgetter
 import apsw
 
 from . import spans, trees
-from .records import Entries, SourceRow, TreePart, row_id, session_range
-from .schema import FIRST_KEY, GONE, SESSION, SESSION_SHIFT
+from .records import Entries, Extent, SourceRow, TreePart, slots_for
+from .schema import FIRST_KEY, GONE, SESSION
 from .soundness import quick_counts
 
 #: Text that is held back until it is written in one go.
 TEXT_CHARACTERS = 2_000_000
+#: Nodes that a session can grow by, at least, before it needs another extent.
+SPARE_NODES = 64
 
 
 class Overtaken(Exception):
@@ -68,69 +70,75 @@ class Writer:
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
 
-    # -- session keys ---------------------------------------------------------------------------------------------
+    # -- extents --------------------------------------------------------------------------------------------------
 
-    def key_of(self, session_id: str) -> int | None:
-        row = self.connection.execute("SELECT key FROM sessions WHERE session_id=?", (session_id,)).fetchone()
-        return None if row is None else int(row[0])
+    def extent_of(self, session_id: str) -> Extent | None:
+        row = self.connection.execute("SELECT key, slots FROM sessions WHERE session_id=?", (session_id,)).fetchone()
+        return None if row is None else Extent(*row)
 
-    def key_bounds(self) -> tuple[int, int, int] | None:
-        """(lowest key, highest key, stamp of the highest), None in an empty index."""
-        bounds = self.connection.execute("SELECT min(key), max(key) FROM sessions").fetchone()
-        if bounds is None or bounds[0] is None or bounds[1] is None:
-            return None
-        low, high = bounds
-        row = self.connection.execute("SELECT max(stamp) FROM sources WHERE session=?", (high,)).fetchone()
-        return int(low), int(high), int(row[0] or 0) if row else 0
+    def extent_at(self, key: int) -> Extent:
+        """The extent of a session that is there."""
+        row = self.connection.execute("SELECT key, slots FROM sessions WHERE key=?", (key,)).fetchone()
+        assert row is not None
+        return Extent(*row)
 
-    def plan_keys(self, stamps: Sequence[int]) -> list[int]:
-        """Free session keys for new files, given their times in ascending order: ascending keys, newer ones above
-        what is there and older ones below it (so that the order of rows is nearly the order of time)."""
-        bounds = self.key_bounds()
-        if bounds is None:
-            return list(range(FIRST_KEY, FIRST_KEY + len(stamps)))
-        low, high, newest = bounds
+    def allocate(self, stamps: Sequence[int], nodes: Sequence[int]) -> list[Extent]:
+        """Free extents for new sessions of so many nodes, given their times in ascending order: newer ones above what
+        is there and older ones below it (so that the order of rows is nearly the order of time)."""
+        slots = [slots_for(count + max(SPARE_NODES, count // 4)) for count in nodes]
+        low, end, newest = self._bounds()
         older = sum(1 for stamp in stamps if stamp < newest)
-        if older >= low:  # no room below
+        if sum(slots[:older]) >= low:  # no room below
             older = 0
-        below = list(range(low - older, low))
-        return below + list(range(high + 1, high + 1 + len(stamps) - older))
+        starts = [low - sum(slots[:older]), end]
+        extents = []
+        for at, count in enumerate(slots):
+            extents.append(Extent(starts[at >= older], count))
+            starts[at >= older] += count
+        return extents
+
+    def _bounds(self) -> tuple[int, int, int]:
+        """(lowest key, first free one above the highest, stamp of the highest)."""
+        lowest = self.connection.execute("SELECT min(key) FROM sessions").fetchone()
+        highest = self.connection.execute("SELECT key, slots FROM sessions ORDER BY key DESC LIMIT 1").fetchone()
+        if highest is None or lowest is None:
+            return FIRST_KEY, FIRST_KEY, -(1 << 62)
+        stamp = self.connection.execute("SELECT max(stamp) FROM sources WHERE session=?", (highest[0],)).fetchone()
+        return int(lowest[0]), int(highest[0] + highest[1]), int(stamp[0] or 0) if stamp else 0
 
     # -- sessions ---------------------------------------------------------------------------------------------------
 
-    def clear(self, session: int) -> None:
+    def clear(self, extent: Extent) -> None:
         """Removes every entry, tree row and token of a session; the session row stays."""
-        low, high = session_range(session)
-        self._forget_tokens(spans.text_rows(self.connection, session))
+        self._forget_tokens(spans.text_rows(self.connection, extent))
         for table in ("spans", "hidden", "trees"):
-            self.connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", (low, high))
+            self.connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", (extent.low, extent.high))
 
-    def add(self, session: int, entries: Entries, tree: Sequence[TreePart]) -> None:
+    def add(self, extent: Extent, entries: Entries, tree: Sequence[TreePart]) -> None:
         """Entries and nodes that follow those that the session has."""
-        spans.append(self.connection, session, entries.runs)
-        trees.append(self.connection, session, tree)
+        spans.append(self.connection, extent, entries.runs)
+        trees.append(self.connection, extent, tree)
         # The full-text rows wait for the end of the transaction: FTS5 ends a segment at every statement that SQLite
         # guards by a savepoint (any upsert is one), and small segments have to be merged again.
-        base = session << SESSION_SHIFT
+        base = extent.low
         self._documents += len(entries.text_places)
-        rows = [base | place for place in entries.text_places]
+        rows = [base + place for place in entries.text_places]
         self._texts += zip(rows, entries.bodies, entries.wholes, strict=True)
         self._characters += sum(map(len, entries.bodies))
         if self._characters > TEXT_CHARACTERS:
             self._write_texts()
 
-    def remove_entries(self, session: int, nodes: Iterable[int]) -> None:
+    def remove_entries(self, extent: Extent, nodes: Iterable[int]) -> None:
         """Drops entries that a later entry of the same id has replaced."""
-        rows = [row_id(session, node, role) for node in nodes for role in (0, 1)]
+        rows = [extent.row(node, role) for node in nodes for role in (0, 1)]
         self._forget_tokens(spans.remove(self.connection, rows))
         self.connection.executemany("DELETE FROM hidden WHERE id=?", [(row,) for row in rows])
 
-    def set_hidden(self, session: int, rows: set[int]) -> None:
+    def set_hidden(self, extent: Extent, rows: set[int]) -> None:
         """Makes `rows` exactly the rows of this session that are off its visible branch."""
-        low, high = session_range(session)
+        bounds = extent.low, extent.high
         before = {
-            int(row[0])
-            for row in self.connection.execute("SELECT id FROM hidden WHERE id BETWEEN ? AND ?", (low, high))
+            int(row[0]) for row in self.connection.execute("SELECT id FROM hidden WHERE id BETWEEN ? AND ?", bounds)
         }
         self.connection.executemany("DELETE FROM hidden WHERE id=?", [(row,) for row in sorted(before - rows)])
         self.connection.executemany("INSERT INTO hidden VALUES(?)", [(row,) for row in sorted(rows - before)])
@@ -162,14 +170,14 @@ class Writer:
         """Removes the row of a session that has got another key."""
         self.connection.execute("DELETE FROM sessions WHERE key=?", (session,))
 
-    def put_session(self, key: int, session_id: str, **columns: object) -> None:
+    def put_session(self, extent: Extent, session_id: str, **columns: object) -> None:
         """Writes the row of a session. Columns as in the table."""
-        names = ["key", "session_id", *columns, "revision"]
+        names = ["key", "slots", "session_id", *columns, "revision"]
         updates = ", ".join(f"{name}=excluded.{name}" for name in names[1:])
         self.connection.execute(
             f"INSERT INTO sessions({', '.join(names)}) VALUES({', '.join('?' * len(names))}) "
             f"ON CONFLICT(key) DO UPDATE SET {updates}",
-            (key, session_id, *columns.values(), self._revision),
+            (*extent, session_id, *columns.values(), self._revision),
         )
 
     # -- sources ----------------------------------------------------------------------------------------------------
@@ -229,7 +237,7 @@ class Writer:
 
     def tombstone(self, session: int) -> None:
         """The session's file is gone: its metadata stays, its text does not."""
-        self.clear(session)
+        self.clear(self.extent_at(session))
         self.connection.execute(
             "UPDATE sessions SET source=NULL, nodes=0, leaf=NULL, revision=? WHERE key=?",
             (self._revision, session),

@@ -120,7 +120,6 @@ class Intake:
             if not self.sessions.holds(item.row):
                 self.sessions.read_again(item.row)
                 self.writer.commit()
-                self.queue_asked()
                 deque(frames, maxlen=0)
                 return
             store = self.sessions.extension(item.row)
@@ -177,7 +176,6 @@ class Intake:
             self.writer.begin()
             self.sessions.read_again(item.row)
             self.writer.commit()
-            self.queue_asked()
         else:
             item.roomy = True
             self.backlog.add_again(item)

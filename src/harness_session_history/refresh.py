@@ -199,6 +199,7 @@ class Refresh:
                         readers = None
                     continue
                 waiting.popleft()
+                intake.queue_asked()  # this very file may be among them, so not before
                 unread -= 1
                 if unread == 0 and readers is not None:
                     readers.close()

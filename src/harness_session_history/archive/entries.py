@@ -168,10 +168,9 @@ def milliseconds(value: object) -> int | None:
     """
     if isinstance(value, str):
         try:
-            moment = datetime.fromisoformat(value)
-            if moment.tzinfo is None:
-                moment = moment.replace(tzinfo=UTC)
-            found = (moment - _EPOCH) // _MILLISECOND
+            found = (datetime.fromisoformat(value) - _EPOCH) // _MILLISECOND
+        except TypeError:  # without a zone: taken for UTC
+            found = (datetime.fromisoformat(value).replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
         except (ValueError, OverflowError):
             return None
         return found if _FIRST_MS <= found <= _LAST_MS else None

@@ -19,8 +19,8 @@ from .reading import Begin, End, Failed, Frame, Part
 from .sessions import Outgrown, SessionStore, SessionWriter
 
 #: What is collected before it is written in one transaction, and how much one session may take of memory.
-BATCH_CHARACTERS = 2_000_000
-BATCH_ENTRIES = 10_000
+BATCH_CHARACTERS = 5_000_000
+BATCH_ENTRIES = 30_000
 BATCH_SECONDS = 0.5
 #: How often a file that is replaced while it is read is tried again.
 ATTEMPTS = 3

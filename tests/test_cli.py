@@ -11,7 +11,6 @@ import sys
 import types
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import pytest
@@ -43,7 +42,9 @@ class FakeHistory:
 
     def __init__(self, **settings: Any) -> None:
         type(self).made = settings
-        self.maintainer = SimpleNamespace(detached=False)
+
+    def stand_alone(self) -> None:
+        return None
 
     async def __aenter__(self) -> Self:
         return self
@@ -342,7 +343,7 @@ SCRIPT = """
 import sys, types
 module = types.ModuleType("harness_session_history.history")
 class SessionHistory:
-    maintainer = types.SimpleNamespace()
+    def stand_alone(self): pass
     def __init__(self, **settings): pass
     def close_now(self): pass
     def ask(self, **arguments): return {"text": ANSWER}

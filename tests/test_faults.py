@@ -306,20 +306,20 @@ def test_a_single_file_that_vanishes_costs_nothing(filled: World, suffix: str) -
 def test_an_index_folder_that_vanishes_during_a_refresh_is_noticed(
     filled: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from harness_session_history import refresh
+    from harness_session_history import reading
 
     session = filled.session("s7")
     session.user("common word7")
     session.user("late word7")
     session.save()
-    plain = refresh.read
+    plain = reading.read
 
     def vanish(task: Any) -> Iterator[Any]:
         shutil.rmtree(filled.index.parent, ignore_errors=True)
-        monkeypatch.setattr(refresh, "read", plain)
+        monkeypatch.setattr(reading, "read", plain)
         yield from plain(task)
 
-    monkeypatch.setattr(refresh, "read", vanish)
+    monkeypatch.setattr(reading, "read", vanish)
     assert len(filled.texts("word7")) == 2
     assert len(filled.listed(limit=20)) == 20
     filled.close()
@@ -451,7 +451,7 @@ def test_a_failing_read_is_reported_and_overcome(filled: World, disk: type[Fault
 # -- a folder that cannot be written -------------------------------------------------------------------------------------------
 
 _ASK = """
-import asyncio, contextlib, importlib, json, os, pkgutil, sys, urllib.parse
+import asyncio, concurrent.futures.thread, contextlib, importlib, json, os, pkgutil, sys, urllib.parse
 import harness_session_history
 from harness_session_history import SessionHistory, SessionHistoryError
 for module in pkgutil.walk_packages(harness_session_history.__path__, "harness_session_history."):

@@ -19,6 +19,8 @@ MODULES = {
 
 #: What of `archive` is plain types and names, and so may be known to the index.
 PLAIN = {"archive.entries", "archive.names", "archive.sources"}
+#: What knows nothing of anything here and so may be used anywhere.
+NEUTRAL = ("errors", "log", "turns")
 #: What the views, the shell and the tools may see: arguments, errors, answers, and the histories that take and give them.
 PUBLIC = {"", "arguments", "default", "doctor", "errors", "history", "options", "request", "response"}
 #: Loaded where it is used and nowhere else, with the modules whose purpose it is.
@@ -26,7 +28,9 @@ LAZY = {
     "IPython": set[str](),
     "argparse": {"cli", "options"},
     "asyncio": set[str](),
+    "concurrent": set[str](),
     "html": {"display.notebook", "display.timeline"},
+    "logging": set[str](),
     "mcp": {"recall.mcp_server"},
     "mcp_types": {"recall.mcp_server"},
     "msvcrt": {"index.lock"},
@@ -86,12 +90,12 @@ def belonging_to(*packages: str) -> list[str]:
 
 @pytest.mark.parametrize("module", belonging_to("archive"))
 def test_the_archive_knows_nothing_of_the_rest(module: str) -> None:
-    assert {name for name in own(module) if not within(name, "archive", "errors")} == set()
+    assert {name for name in own(module) if not within(name, "archive", *NEUTRAL)} == set()
 
 
 @pytest.mark.parametrize("module", belonging_to("index"))
 def test_the_index_sees_plain_types_of_the_archive_and_nothing_else(module: str) -> None:
-    assert {name for name in own(module) if not within(name, "index", "errors")} <= PLAIN
+    assert {name for name in own(module) if not within(name, "index", *NEUTRAL)} <= PLAIN
 
 
 @pytest.mark.parametrize("module", belonging_to("display", "recall", "cli", "options"))
@@ -116,9 +120,46 @@ def test_what_is_heavy_is_imported_where_it_is_used(module: str) -> None:
     assert {name for name in tops & LAZY.keys() if module not in LAZY[name]} == set()
 
 
-def test_a_history_is_loaded_without_what_only_some_calls_need() -> None:
-    heavy = [*LAZY, f"{NAME}.refresh", f"{NAME}.index.query", f"{NAME}.index.search", f"{NAME}.display"]
-    heavy.remove("fcntl")  # the standard library has loaded it for its own purposes
-    code = f"import sys, {NAME}.default; print([name for name in {heavy} if name in sys.modules])"
+@pytest.mark.parametrize("module", NEUTRAL)
+def test_what_is_used_anywhere_knows_nothing_of_the_rest(module: str) -> None:
+    assert own(module, types=True) == set()
+
+
+def loaded_by(module: str) -> set[str]:
+    """What is loaded when a module of the package is."""
+    code = f"import sys, {NAME}.{module}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    return set(done.stdout.split())
+
+
+def test_the_package_alone_is_loaded_without_anything_else() -> None:
+    code = f"import sys; before = set(sys.modules); import {NAME}; print(*sys.modules.keys() - before)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [NAME]
+
+
+def test_a_history_is_loaded_without_what_only_some_calls_need() -> None:
+    some = {f"{NAME}.{module}" for module in ("refresh", "updating", "index.query", "index.search", "display")}
+    assert not (some | LAZY.keys() - {"fcntl"}) & loaded_by("engine")
+
+
+def test_the_class_is_loaded_without_what_only_a_history_needs() -> None:
+    parts = {f"{NAME}.{module}" for module in ("engine", "archive", "index")}
+    assert not (parts | LAZY.keys() | {"apsw", "hashlib"}) & loaded_by("default")
+
+
+def test_whether_there_is_anything_to_read_is_known_without_what_reads() -> None:
+    assert not {f"{NAME}.{module}" for module in ("reading", "pipeline", "intake")} & loaded_by("updating")
+
+
+def test_a_reading_process_loads_only_what_reads() -> None:
+    own = {name.removeprefix(NAME).lstrip(".") for name in loaded_by("pipeline") if within(name, NAME)}
+    others = {name for name in own if name and not within(name, "archive", "index", *NEUTRAL)}
+    assert others == {"pipeline", "reading"}
+    assert not {"apsw", "asyncio", "logging", "subprocess"} & loaded_by("pipeline")
+
+
+def test_the_process_of_a_refresh_has_started_its_readers_before_it_loads_anything() -> None:
+    own = {name for name in loaded_by("refresher") if within(name, NAME)}
+    assert own == {NAME, f"{NAME}.children", f"{NAME}.refresher"}
+    assert "msgspec" not in loaded_by("refresher")

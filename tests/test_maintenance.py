@@ -136,7 +136,7 @@ def test_a_killed_program_leaves_no_worker_but_a_detached_one(world: World, deta
         "import asyncio, os, sys\n"
         "from harness_session_history import SessionHistory\n"
         "history = SessionHistory(roots=[sys.argv[1]], index=sys.argv[2])\n"
-        f"history.maintainer.detached = {detached}\n"
+        f"if {detached}: history.stand_alone()\n"
         "asyncio.run(history(operation='list')); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", program, str(world.root), str(world.index)], check=False)

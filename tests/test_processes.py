@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from builder import ArchiveBuilder
-from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, refresh
-from harness_session_history.children import start
+from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, refresh, remote
+from harness_session_history.budget import Budget
+from harness_session_history.children import end, start
 from harness_session_history.index.lock import FileLock
 from harness_session_history.pipeline import read_frame, write_frame
 from harness_session_history.reading import Task
@@ -83,6 +85,26 @@ def test_the_index_is_the_same(world: World, started: Started, way: str, monkeyp
     )
     world.session("s5").path().unlink()
     world.refresh()
+    monkeypatch.undo()
+    assert not differences(within(world), without(world))
+
+
+def test_readers_are_started_with_the_other_process(
+    world: World, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(world)
+    orders: list[list[str]] = []
+    plain = subprocess.Popen
+
+    def noted(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        orders.append(command)
+        return plain(command, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", noted)
+    monkeypatch.setattr(refresh, "ELSEWHERE_BYTES", 0)
+    monkeypatch.setattr(refresh, "PARALLEL_BYTES", 0)
+    assert len(world.found("common", limit=20)) == 12
+    assert [command[-2:] for command in orders] == [["harness_session_history.refresher", str(refresh.readers_for(1))]]
     monkeypatch.undo()
     assert not differences(within(world), without(world))
 
@@ -184,6 +206,46 @@ def test_a_killed_caller_leaves_no_process_behind(world: World, name: str) -> No
         assert time.monotonic() < deadline
         time.sleep(0.02)
     held.release()
+
+
+def bearing(mark: str) -> set[str]:
+    """The processes that have inherited a mark in their environment, but for this one."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in (folder / "environ").read_bytes() and int(folder.name) != os.getpid():
+                found.add((folder / "cmdline").read_text().split("\0")[3])
+    return found
+
+
+def wait_until(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("readers", [1, 2])
+def test_readers_that_were_started_in_vain_are_ended(
+    world: World, tmp_path: Path, readers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(world)
+    world.refresh()
+    monkeypatch.setenv("MARK", str(tmp_path))
+    assert remote.refresh(world.history().settings, None, Budget(None), None, readers).done == 0
+    wait_until(lambda: not bearing(str(tmp_path)))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_a_killed_process_of_a_refresh_leaves_no_reader_behind(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MARK", str(tmp_path))
+    child = start("refresher", "2", answers=True)  # and waits for its order
+    wait_until(lambda: bearing(str(tmp_path)) >= {"harness_session_history.pipeline"})
+    end(child)
+    wait_until(lambda: not bearing(str(tmp_path)))
 
 
 def is_running(process: int) -> bool:

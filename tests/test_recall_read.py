@@ -409,7 +409,7 @@ def test_bytes_that_changed_under_the_index_are_not_shown(session: SessionBuilde
             conversation = own.conversation(session.id)
             await conversation.tail(1, max_bytes=KB50, cost=len)
             # The same size, and looked at as if nothing had changed.
-            own._answerer.is_current = lambda *what: True  # type: ignore[method-assign]
+            own._engine.answerer.is_current = lambda *what: True  # type: ignore[method-assign]
             path.write_bytes(path.read_bytes().replace(b"two", b"TWO"))
             assert path.stat().st_ino == stamp.st_ino
             with pytest.raises(CitationUnavailable):

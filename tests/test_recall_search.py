@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import harness_session_history.history as history_module
+import harness_session_history.engine as engine_module
 from builder import ArchiveBuilder, SessionBuilder
 from harness_session_history import (
     EntryNotVisible,
@@ -220,9 +220,9 @@ class Busy:
     """Somebody else writes the index all the time."""
 
     def __init__(self, own: SessionHistory, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(history_module, "RECALL_SECONDS", 0.05)
-        monkeypatch.setattr(history_module, "REFRESH_SECONDS", 0.05)
-        self.lock = own._index.lock()
+        monkeypatch.setattr(engine_module, "RECALL_SECONDS", 0.05)
+        monkeypatch.setattr(engine_module, "REFRESH_SECONDS", 0.05)
+        self.lock = own._engine.index.lock()
 
     def __enter__(self) -> None:
         assert self.lock.acquire()
@@ -268,7 +268,7 @@ def test_a_conversation_that_cannot_be_indexed_yet_is_not_called_unknown(
 
     async def run() -> None:
         async with history(archive) as own:
-            own._readers.run(lambda desk, _: desk.connection(), lambda: False)
+            own._engine.readers.run(lambda desk, _: desk.connection(), lambda: False)
             with Busy(own, monkeypatch), pytest.raises(RefreshIncomplete):
                 await called(own, s.id, "search", query="plover")
 

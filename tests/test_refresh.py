@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, SessionNotFound, lookout
-from harness_session_history import history as history_module
+from harness_session_history import engine as engine_module
 from harness_session_history.archive import files, transcript
 from harness_session_history.archive.entries import FileIdentity
 from harness_session_history.index import lock as locks
@@ -443,7 +443,7 @@ def test_nobody_sees_a_part_of_a_session(world: World, monkeypatch: pytest.Monke
             seen.add(asyncio.run(other(operation="search", query="word", limit=1))["rankedAll"] * 500)
             yield frame
 
-    monkeypatch.setattr("harness_session_history.refresh.read", watched)
+    monkeypatch.setattr("harness_session_history.reading.read", watched)
     world.refresh()
     asyncio.run(other.close())
     assert seen == {500}
@@ -466,7 +466,7 @@ class Slow:
             offset += seconds
             yield from read(task)
 
-        monkeypatch.setattr("harness_session_history.refresh.read", slowly)
+        monkeypatch.setattr("harness_session_history.reading.read", slowly)
         monkeypatch.setattr("harness_session_history.refresh.time.monotonic", lambda: clock() + offset)
 
 
@@ -570,7 +570,7 @@ def test_cancelling_a_refresh_stops_it_and_leaves_everything_usable(
             await call
 
     with monkeypatch.context() as patched:
-        patched.setattr("harness_session_history.refresh.read", slowly)
+        patched.setattr("harness_session_history.reading.read", slowly)
         asyncio.run(cancel())
         asyncio.run(history(operation="list"))  # waits its turn behind what is being stopped
     assert len(world.listed(limit=20)) == 20  # in another event loop
@@ -603,7 +603,7 @@ def test_a_refresh_waits_for_another_within_its_own_budget(world: World, monkeyp
     world.refresh()
     session.user("more")
     session.save()
-    monkeypatch.setattr(history_module, "REFRESH_SECONDS", 0.2)
+    monkeypatch.setattr(engine_module, "REFRESH_SECONDS", 0.2)
     lock = locks.FileLock(str(world.index) + ".lock")
     assert lock.acquire()
     problem = world.refused(RefreshIncomplete, operation="list", refresh=True)
@@ -615,7 +615,7 @@ def test_a_refresh_waits_for_another_within_its_own_budget(world: World, monkeyp
 
 def test_a_first_call_answers_although_another_holds_the_lock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.say("a", "word")
-    monkeypatch.setattr(history_module, "FIRST_BUILD_SECONDS", 0.2)
+    monkeypatch.setattr(engine_module, "FIRST_BUILD_SECONDS", 0.2)
     world.index.parent.mkdir(mode=0o700)
     lock = locks.FileLock(str(world.index) + ".lock")
     assert lock.acquire()

@@ -270,7 +270,7 @@ def in_small_pieces(small: bool) -> Iterator[None]:
 
 def check_catalog(history: SessionHistory) -> None:
     """What a history has kept in memory all along is what the index says."""
-    desk = history._readers.desk
+    desk = history._engine.readers.desk
     anew = Catalog(desk.catalog.below)
     anew.update(desk.connection())
     left_out = ("selections", "compared", "_ordered", "_latest", "_paths")

@@ -3,8 +3,7 @@
 The public names, nothing else. Each is loaded when it is first used, so that importing the package costs next to nothing.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as type checkers know it: `typing` itself is not needed yet
 if TYPE_CHECKING:
     from .default import session_history
     from .errors import (

@@ -13,14 +13,14 @@ from .desk import Cancelled, Desk
 from .index.file import LONG_LOG_BYTES, IndexFile
 from .index.freshness import compare
 from .lookout import Lookout
-from .request import ListRequest, OpenRequest, SearchRequest
+from .request import AnyRequest, OpenRequest, SearchRequest
 from .response import WARNING, HistoryResult
+from .turns import Turns
 from .views import Views, listed
 
 if TYPE_CHECKING:
     from .conversation import Work
 
-AnyRequest = ListRequest | SearchRequest | OpenRequest
 T = TypeVar("T")
 #: What is done within one read transaction.
 Reading = Callable[[Desk, apsw.Connection, Callable[[], bool]], T]
@@ -73,7 +73,7 @@ class Answerer:
         from .conversation import Snapshot
 
         views = self._views(desk)
-        result = work(Snapshot(connection, views, desk.weigher, partial(_check, cancelled)))
+        result = work(Snapshot(connection, views, desk.weigher, partial(_check, cancelled, Turns())))
         if isinstance(result, dict) and result.get("hits") == []:
             desk.verify(finds_nothing=True)
         return result
@@ -93,7 +93,7 @@ class Answerer:
 
             searcher = Searcher(connection, desk.weigher, views.scope(request), desk.catalog)
             body, marker = search(
-                connection, searcher, views, request, parse(request.query), partial(_check, cancelled)
+                connection, searcher, views, request, parse(request.query), partial(_check, cancelled, Turns())
             )
         elif isinstance(request, OpenRequest):
             from .opening import open_entry
@@ -124,6 +124,8 @@ class Answerer:
         return self.lookout.freshness(desk, session_id, cancelled)[1]
 
 
-def _check(cancelled: Callable[[], bool]) -> None:
+def _check(cancelled: Callable[[], bool], turns: Turns) -> None:
+    """Called between the steps of an answer."""
     if cancelled():
         raise Cancelled
+    turns()

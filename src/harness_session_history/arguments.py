@@ -157,18 +157,19 @@ def _roles(argument: Argument, value: object) -> tuple[str, ...]:
     raise _refused(argument, value)
 
 
+# (Sources: `re` compiles and keeps a pattern at its first use, so that importing costs nothing.)
 # C0, DEL and C1: never part of a query. A lone surrogate has no UTF-8 form at all.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_CONTROL = "[\x00-\x1f\x7f-\x9f]"
+_SURROGATE = "[\ud800-\udfff]"
 
 
 def _string(argument: Argument, value: object) -> str:
     if not isinstance(value, str) or not argument.low <= len(value) <= argument.high:
         raise _refused(argument, value)
-    if _SURROGATE.search(value):
+    if re.search(_SURROGATE, value):
         raise _refused(argument, value, "Write whole characters.", "half of a surrogate pair in a value")
     # An id may hold whatever a transcript holds, a folder's name any character but NUL.
-    if (argument.name == "cwd" and "\0" in value) or (argument.name == "query" and _CONTROL.search(value)):
+    if (argument.name == "cwd" and "\0" in value) or (argument.name == "query" and re.search(_CONTROL, value)):
         raise _refused(
             argument, value, "Write a space instead of a control character.", "a control character in a value"
         )
@@ -182,7 +183,7 @@ def _string(argument: Argument, value: object) -> str:
     return value
 
 
-_ISO = re.compile(
+_ISO = (
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
     r"(?:T((?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?)(?:(?<=:..:..)[.,]([0-9]{1,9}))?"
     r"(Z|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)?)?"
@@ -196,7 +197,7 @@ def _time(argument: Argument, value: object) -> int:
 
     Entry times are whole milliseconds, so ``time >= since`` and ``time < until`` both stay exact under rounding up.
     """
-    match = _ISO.fullmatch(value) if isinstance(value, str) else None
+    match = re.fullmatch(_ISO, value) if isinstance(value, str) else None
     hint = f"Write {argument.name} like 2026-03-02, 2026-03-02T10:00 or 2026-03-02T10:00:00.000Z."
     if match is None:
         raise _refused(argument, value, hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from .archive.sources import SourceFile, Walk
 from .budget import Progress
@@ -11,7 +12,9 @@ from .index.catalog import Catalog
 from .index.freshness import Difference
 from .index.records import SourceRow
 from .index.schema import SESSION
-from .reading import Begin, End, Part
+
+if TYPE_CHECKING:
+    from .reading import Begin, End, Part
 
 
 @dataclass

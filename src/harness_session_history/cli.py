@@ -112,7 +112,7 @@ def _open_history(options: argparse.Namespace) -> SessionHistory:
     )
     if options.command != "mcp":
         # A command has no loop to keep free, and ends at once: work that it found goes on without it.
-        history.alone = history.maintainer.detached = True
+        history.stand_alone()
     return history
 
 

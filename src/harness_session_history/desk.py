@@ -3,14 +3,13 @@ SQLite or a disk, and no connection is shared."""
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
+from . import log
 from .archive.discovery import WalkCancelled
 from .errors import EntryNotVisible, IndexUnavailable, SessionNotFound
 from .index.catalog import Catalog
@@ -18,7 +17,8 @@ from .index.file import DAMAGE, Identity, IndexFile
 from .index.soundness import check
 from .index.weigher import Weigher
 
-log = logging.getLogger("harness_session_history")
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 T = TypeVar("T")
 
@@ -153,18 +153,27 @@ Job = Callable[[Desk, Callable[[], bool]], T]
 
 
 class Lane:
-    """Runs jobs one after another in one thread."""
+    """Runs jobs one after another in one thread, which is there from the first job on."""
 
     def __init__(self, name: str, index: IndexFile, below: tuple[bytes, ...]) -> None:
-        self.desk = Desk(index, below)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"session-history-{name}")
+        self.name, self.desk = name, Desk(index, below)
+        self._pool: ThreadPoolExecutor | None = None
+        self._closed = False
+        self._lock = threading.Lock()
 
     def submit(self, job: Job[T], cancelled: threading.Event) -> Future[T]:
         """Queues a job; `cancelled` ends it, before it begins or in the middle."""
-        try:
-            return self._pool.submit(self.run, job, cancelled.is_set)
-        except RuntimeError as error:
-            raise closed() from error
+        with self._lock:
+            if self._closed:
+                raise closed()
+            if self._pool is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"session-history-{self.name}")
+            try:
+                return self._pool.submit(self.run, job, cancelled.is_set)
+            except RuntimeError as error:  # the interpreter is ending
+                raise closed() from error
 
     def run(self, job: Job[T], cancelled: Callable[[], bool]) -> T:
         """Runs a job in this thread."""
@@ -174,8 +183,11 @@ class Lane:
 
     def close(self) -> None:
         """Waits for what runs, then closes the connection."""
-        self._pool.submit(self.desk.close).result()
-        self._pool.shutdown()
+        with self._lock:
+            self._closed = True
+        if self._pool is not None:
+            self._pool.shutdown()
+        self.desk.close()
 
 
 def unavailable(verb: str, error: Exception) -> IndexUnavailable:

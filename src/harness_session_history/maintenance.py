@@ -7,7 +7,6 @@ the shell started goes on alone until the work is done. Both hold an advisory lo
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sys
 import threading
@@ -17,13 +16,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from . import log
 from .index.lock import FileLock
 from .settings import Settings
 
 if TYPE_CHECKING:
     import subprocess
 
-log = logging.getLogger("harness_session_history")
 
 #: With ``watch`` and without a watcher of the file system, the files are looked at this often.
 POLL_SECONDS = 2.0

@@ -9,12 +9,14 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from .children import start
 from .reading import End, Failed, Frame, Task, read
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: Bytes of frames that may wait for the writer: as much as is read while a batch is written.
 WAITING_BYTES = 8 << 20
@@ -83,8 +85,8 @@ class _Buffer:
 class ReaderProcess:
     """One child that reads tasks in order; `frames` gives those of the next task."""
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self._child = start("pipeline", answers=True)
+    def __init__(self, child: subprocess.Popen[bytes], tasks: Sequence[Task]) -> None:
+        self._child = child
         self._frames = _Buffer()
         self._decoder = msgspec.msgpack.Decoder(Frame)
         for target, arguments in ((self._feed, (tasks,)), (self._pump, ())):
@@ -107,13 +109,10 @@ class ReaderProcess:
 
     def close(self) -> None:
         """Ends the child and the threads."""
+        from .children import end
+
         self._frames.close()
-        self._child.kill()
-        self._child.wait()
-        for stream in (self._child.stdin, self._child.stdout):
-            with contextlib.suppress(OSError, ValueError):
-                if stream is not None:
-                    stream.close()
+        end(self._child)
 
     def _feed(self, tasks: Sequence[Task]) -> None:
         stream = self._child.stdin
@@ -136,14 +135,18 @@ class ReaderProcess:
 
 
 class Readers:
-    """As many reading processes as there are processors to spare; the tasks' frames come in the order of the tasks."""
+    """Some reading processes; the tasks' frames come in the order of the tasks."""
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        count = max(1, min(4, (os.cpu_count() or 2) - 1, len(tasks)))
+    def __init__(self, tasks: Sequence[Task], count: int, started: list[subprocess.Popen[bytes]]) -> None:
+        """At most `count` processes, those that are `started` first (they are taken from the list). Raises OSError."""
+        from .children import start  # (not wanted by the child, which runs this module as well)
+
+        count = min(count, len(tasks))
         self._readers: list[ReaderProcess] = []
         try:
             for at in range(count):
-                self._readers.append(ReaderProcess(tasks[at::count]))
+                child = started.pop() if started else start("pipeline", answers=True)
+                self._readers.append(ReaderProcess(child, tasks[at::count]))
         except OSError:
             self.close()
             raise

@@ -6,12 +6,12 @@ its own for much, with the same frames either way.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 
 import msgspec
 
+from . import log
 from .archive.entries import Chunk, Facts, FileIdentity
 from .archive.transcript import NotASession, TranscriptReader, Unreadable, can_resume
 from .index import spans, trees
@@ -76,9 +76,7 @@ def read(task: Task) -> Iterator[Frame]:
         reader = TranscriptReader(path, resume=resume)
         for chunk in reader:
             if chunk.first_node + len(chunk.kinds) > NODE_LIMIT:
-                logging.getLogger("harness_session_history").warning(
-                    "a transcript with more than %d entries is not indexed", NODE_LIMIT
-                )
+                log.warning("a transcript with more than %d entries is not indexed", NODE_LIMIT)
                 yield Failed(False, identity)
                 return
             yield _part(chunk)

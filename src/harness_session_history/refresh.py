@@ -6,14 +6,16 @@ leaves a state from which the next run goes on: every session is in the snapshot
 
 from __future__ import annotations
 
-import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
 
 import apsw
 import msgspec
 
+from . import log
 from .archive.discovery import WalkCancelled
 from .archive.entries import Facts, FileIdentity
 from .archive.sources import Walk
@@ -24,14 +26,15 @@ from .index.file import BUSY_MS, IndexFile
 from .index.freshness import Difference, compare
 from .index.records import SourceRow
 from .index.schema import SESSION
-from .index.upkeep import give_back, merge
 from .index.writer import Overtaken, Writer
-from .intake import Intake
-from .pipeline import ReaderLost, Readers
-from .reading import Task, read
 from .sessions import SessionWriter
 
-log = logging.getLogger("harness_session_history")
+if TYPE_CHECKING:
+    import subprocess
+
+    from .intake import Intake
+    from .pipeline import Readers
+    from .reading import Task
 
 #: How far beyond its time a run may write what it has read.
 SAVE_SECONDS = 0.3
@@ -54,10 +57,14 @@ class Refresh:
         walk: Callable[[], Walk],
         budget: Budget,
         progress: Progress | None = None,
-        elsewhere: Callable[[], Outcome] | None = None,
+        elsewhere: Callable[[int], Outcome] | None = None,
         is_current: Callable[[], bool] = lambda: True,
+        started: list[subprocess.Popen[bytes]] | None = None,
     ) -> None:
+        #: Does the work in another process, which is told how many reading processes that is worth.
         self.elsewhere, self.is_current = elsewhere, is_current
+        #: Reading processes that were started in advance, because much was expected.
+        self.started = [] if started is None else started
         self.index, self.connection, self.catalog = index, connection, catalog
         self.walk, self.budget, self.progress = walk, budget, progress
         self.writer = Writer(connection, is_current)
@@ -83,8 +90,8 @@ class Refresh:
         if not difference.pending and not difference.unreadable:
             self.outcome.unavailable = difference.unavailable
             return
-        if self.elsewhere is not None and volume(difference) >= ELSEWHERE_BYTES:
-            self.outcome, self.wrote = self.elsewhere(), True
+        if self.elsewhere is not None and (size := volume(difference)) >= ELSEWHERE_BYTES:
+            self.outcome, self.wrote = self.elsewhere(readers_for(size)), True
             return
         began = time.monotonic()
         with self.index.lock().held(self.budget.left(), self.budget.cancelled) as held:
@@ -100,6 +107,8 @@ class Refresh:
             self._write(difference)
 
     def _write(self, difference: Difference) -> None:
+        from .intake import Intake  # (what reads and writes is loaded by a run that has something to read)
+
         assert self.seen is not None
         backlog = Backlog(self.seen, self.progress)
         intake = Intake(self.writer, self.sessions, backlog, self.budget, self.outcome)
@@ -177,12 +186,17 @@ class Refresh:
 
     def _merge(self) -> None:
         """After much work, joins segments while there is time, and gives back the pages that this frees."""
+        from .index.upkeep import give_back, merge
+
         merge(self.writer, lambda: self.budget.cancelled() or self.budget.left() <= MERGE_SECONDS)
         self.budget.check()
         give_back(self.connection)
 
     def _work(self, backlog: Backlog, intake: Intake) -> None:
         """Reads and writes until nothing waits any more."""
+        from .pipeline import ReaderLost
+        from .reading import read
+
         waiting = backlog.waiting
         readers, unread = self._readers(waiting), len(waiting)
         try:
@@ -215,15 +229,20 @@ class Refresh:
 
     def _readers(self, waiting: Collection[Item]) -> Readers | None:
         """Processes that read what waits now, if that is much; what is queued later is read here."""
-        if sum(item.bytes for item in waiting) < PARALLEL_BYTES or not sys.executable:
+        count = len(self.started) or readers_for(sum(item.bytes for item in waiting))
+        if count == 0:
             return None
+        from .pipeline import Readers
+
         try:
-            return Readers([self._task(item) for item in waiting])
+            return Readers([self._task(item) for item in waiting], count, self.started)
         except OSError as error:
             log.warning("no process can be started for reading: %s", error)
             return None
 
     def _task(self, item: Item) -> Task:
+        from .reading import Task
+
         row = item.row
         if row is None or row.state != SESSION or row.session is None:
             return Task(item.file.path)
@@ -231,6 +250,13 @@ class Refresh:
         if found is None or found[0] is None:
             return Task(item.file.path)
         return Task(item.file.path, msgspec.msgpack.decode(found[0], type=Facts), FileIdentity(*row.identity))
+
+
+def readers_for(size: int) -> int:
+    """How many processes should read so many bytes: none for little, else one for each processor to spare."""
+    if size < PARALLEL_BYTES or not sys.executable:
+        return 0
+    return max(1, min(4, (os.cpu_count() or 2) - 1))
 
 
 def _moved(difference: Difference) -> list[SourceRow]:

@@ -1,7 +1,7 @@
 """A large refresh in a process of its own, so that the caller's event loop never waits for this process's interpreter.
 
-The child does what the caller would have done, under the same lock and budget, and says so on its standard output, one
-JSON document a line. It ends when its standard input does: nothing is left behind by a caller that is killed.
+The child (`refresher`) does what the caller would have done, under the same lock and budget, and says so on its standard
+output, one JSON document a line. It ends when its standard input does: nothing is left behind by a caller that is killed.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ import queue
 import sys
 import threading
 import time
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from .budget import Budget, Lost, Outcome, Progress, Stopped
-from .children import start
+from .children import end, start
 from .errors import SessionHistoryError
 from .settings import Settings
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: How long after its deadline a child may still take to say what it did.
 GRACE_SECONDS = 1.0
@@ -40,10 +43,15 @@ class Report(msgspec.Struct, omit_defaults=True):
     outcome: Outcome | None = None
 
 
-def refresh(settings: Settings, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
-    """The outcome of a refresh that a child does. Raises Lost, and Stopped if the caller has gone."""
+def refresh(
+    settings: Settings, session_id: str | None, budget: Budget, progress: Progress | None, readers: int
+) -> Outcome:
+    """The outcome of a refresh that a child does, with so many reading processes started at once.
+
+    Raises Lost, and Stopped if the caller has gone.
+    """
     try:
-        child = start("remote", answers=True)
+        child = start("refresher", str(readers), answers=True)
     except OSError as error:
         raise Lost from error
     lines: queue.Queue[bytes] = queue.Queue()
@@ -56,11 +64,7 @@ def refresh(settings: Settings, session_id: str | None, budget: Budget, progress
             child.stdin.flush()
         return _followed(lines, budget, progress)
     finally:
-        child.kill()
-        child.wait()
-        for stream in (child.stdin, child.stdout):
-            with contextlib.suppress(OSError):
-                stream.close()
+        end(child)
 
 
 def _followed(lines: queue.Queue[bytes], budget: Budget, progress: Progress | None) -> Outcome:
@@ -91,20 +95,28 @@ def _pump(stream: BinaryIO, lines: queue.Queue[bytes]) -> None:
     lines.put(b"")
 
 
-def main() -> None:
-    """The child."""
-    from .history import SessionHistory
+def serve(readers: list[subprocess.Popen[bytes]]) -> None:
+    """The child: does what it is told, with the reading processes that it has started."""
+    from .desk import Desk
+    from .index.file import IndexFile
+    from .index.freshness import prefixes
+    from .lookout import Lookout
+    from .updating import Updater
 
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
     threading.Thread(target=_end_with_the_caller, daemon=True).start()
     deadline = None if order.seconds is None else time.monotonic() + order.seconds
-    history = SessionHistory.of(order.settings)
+    settings, index = order.settings, IndexFile(order.settings.index)
+    desk = Desk(index, prefixes(root.path for root in settings.roots))
+    updater = Updater(settings, index, Lookout(settings.roots), alone=True, readers=readers)
     try:
-        outcome = history.refresh_here(order.session_id, Budget(deadline), _Teller())
+        outcome = updater.refresh(desk, Budget(deadline), _Teller(), order.session_id)
     except SessionHistoryError:
         return  # the caller tries for itself and meets the same error
     finally:
-        history.close_now()
+        desk.close()
+        for child in readers:
+            end(child)
     _say(Report(outcome=outcome))
 
 
@@ -129,7 +141,3 @@ def _say(report: Report) -> None:
 def _end_with_the_caller() -> None:
     os.read(sys.stdin.fileno(), 1)  # not through the buffer: its lock must be free when the interpreter ends
     os._exit(1)  # a transaction that is cut off so is rolled back by whoever opens the index next
-
-
-if __name__ == "__main__":
-    main()

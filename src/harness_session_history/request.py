@@ -85,14 +85,16 @@ class OpenRequest(Request, frozen=True, kw_only=True):
     max_chars: int
 
 
-_REQUESTS: dict[str, Callable[..., ListRequest | SearchRequest | OpenRequest]] = {
+AnyRequest = ListRequest | SearchRequest | OpenRequest
+
+_REQUESTS: dict[str, Callable[..., AnyRequest]] = {
     "list": ListRequest,
     "search": SearchRequest,
     "open": OpenRequest,
 }
 
 
-def build_request(**arguments: object) -> ListRequest | SearchRequest | OpenRequest:
+def build_request(**arguments: object) -> AnyRequest:
     """The checked request. Values that are `Unset`, or None where the default is None, count as not given.
 
     Raises `InvalidRequest` for a missing or wrong value and for an argument that the operation does not take, and

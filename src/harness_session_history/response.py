@@ -9,7 +9,6 @@ code points.
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from hashlib import sha256
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 SCHEMA_VERSION = 1
@@ -242,4 +241,6 @@ def iso(milliseconds: int | None) -> str | None:
 
 def short_id(session_id: str) -> str:
     """The first 8 hex digits of the SHA-256 of the id."""
+    from hashlib import sha256
+
     return sha256(session_id.encode("utf-8", "surrogatepass")).hexdigest()[:8]

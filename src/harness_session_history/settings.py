@@ -5,16 +5,14 @@ Everything is read when `Settings.resolve` is called and nothing is kept in the 
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from . import log
 from .errors import InvalidRequest
-
-logger = logging.getLogger("harness_session_history")
 
 PathArgument = str | os.PathLike[str]
 """What names a file or a folder: ``~`` is expanded, a relative one is meant from the working folder."""
@@ -126,7 +124,7 @@ def _session_folder_in(settings: str, environ: Mapping[str, str]) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError) as problem:
-        logger.warning("Pi settings file %r is passed over: %s", settings, problem)
+        log.warning("Pi settings file %r is passed over: %s", settings, problem)
         return None
 
 

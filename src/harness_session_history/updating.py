@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import apsw
 
+from . import log
 from .archive.sources import Walk
 from .budget import Budget, Lost, Outcome, Progress, Stopped
 from .desk import ATTEMPTS, Cancelled, Damaged, Desk, damaged_again, unavailable
@@ -19,17 +20,28 @@ from .lookout import Lookout
 from .refresh import Refresh
 from .settings import Settings
 
-log = logging.getLogger("harness_session_history")
+if TYPE_CHECKING:
+    import subprocess
 
 #: How long maintenance waits for the writer's lock to clean up.
 TIDY_SECONDS = 25.0
 
 
 class Updater:
-    """Works on one index. `alone`: in a process that has no caller's loop to keep free."""
+    """Works on one index. `alone`: in a process that has no caller's loop to keep free; `readers`: reading processes that
+    were started in advance, which are used up as they are needed."""
 
-    def __init__(self, settings: Settings, index: IndexFile, lookout: Lookout, *, alone: bool) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        index: IndexFile,
+        lookout: Lookout,
+        *,
+        alone: bool,
+        readers: list[subprocess.Popen[bytes]] | None = None,
+    ) -> None:
         self.settings, self.index, self.lookout, self.alone = settings, index, lookout, alone
+        self.readers = [] if readers is None else readers
 
     def refresh(
         self,
@@ -48,7 +60,9 @@ class Updater:
             connection = desk.connection()
             is_current = partial(self.index.is_still, desk.identity)
             walk = look or partial(self.lookout.walk, budget.over)
-            run = Refresh(self.index, connection, desk.catalog, walk, budget, progress, elsewhere, is_current)
+            run = Refresh(
+                self.index, connection, desk.catalog, walk, budget, progress, elsewhere, is_current, self.readers
+            )
             try:
                 run.run(session_id)
             except Stopped as stopped:
@@ -125,7 +139,7 @@ class Updater:
         desk.close()
         self.index.replace(damaged)
 
-    def _elsewhere(self, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
+    def _elsewhere(self, session_id: str | None, budget: Budget, progress: Progress | None, readers: int) -> Outcome:
         from .remote import refresh
 
-        return refresh(self.settings, session_id, budget, progress)
+        return refresh(self.settings, session_id, budget, progress, readers)

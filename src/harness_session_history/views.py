@@ -16,8 +16,11 @@ from .index.records import SessionRow
 from .index.scope import Scope
 from .request import ListRequest, OpenRequest, Request, SearchRequest
 from .response import iso, short_id
+from .turns import in_turns
 
 _DEPTH = 64
+#: Sessions that are looked at between two turns of other threads.
+_AT_ONCE = 2000
 #: Answers to the same filters that are kept until the snapshot changes.
 SELECTIONS = 32
 
@@ -60,7 +63,7 @@ class Views:
         sessions, excluded = self.catalog.sessions, frozenset(self._excluded(request))
         found = [key for key in keys if key not in excluded]
         if request.kind != "any":
-            found = [key for key in found if self.kind(sessions[key]) == request.kind]
+            found = [key for key in in_turns(found, _AT_ONCE) if self.kind(sessions[key]) == request.kind]
         if request.cwd is not None:
             below = {cwd: cwd_within(cwd, request.cwd) for cwd in {sessions[key].cwd for key in found}}
             found = [key for key in found if below[sessions[key].cwd]]
@@ -75,8 +78,10 @@ class Views:
             allowed = self.selected_keys(request)
         if allowed is not None and dated:
             sessions, since, until = self.catalog.sessions, request.since, request.until
-            allowed = frozenset([key for key in allowed if _overlaps(sessions[key], since, until)])
-            partly = frozenset([key for key in allowed if not _lies_within(sessions[key], since, until)])
+            allowed = frozenset([key for key in in_turns(allowed, _AT_ONCE) if _overlaps(sessions[key], since, until)])
+            partly = frozenset(
+                [key for key in in_turns(allowed, _AT_ONCE) if not _lies_within(sessions[key], since, until)]
+            )
         return Scope(
             sessions=allowed,
             excluded=frozenset() if allowed is not None else frozenset(self._excluded(request)),

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ..turns import stand_back
 from . import names
 from .entries import FileIdentity
 from .files import reason
@@ -33,7 +34,7 @@ MAX_DEPTH: Final = 64
 CHILD_FOLDERS: Final = frozenset({b"subagents", b"tasks", b"forks"})
 """Folders (below a root) in which every session is a child."""
 
-_BATCH: Final = 1024  # directory entries between two questions whether the walk is cancelled
+_BATCH: Final = 256  # directory entries between two questions whether the walk is cancelled, and two turns of others
 _WINDOWS: Final = os.name == "nt"
 _state = attrgetter(*("st_" + field for field in FileIdentity._fields))
 
@@ -198,6 +199,8 @@ class _Walker:
                     except OSError as problem:
                         if named:
                             self._fail(folder, entry.path, reason(problem))
+                if len(batch) == _BATCH:
+                    stand_back()
         self.folder_links += (self._below(folder, name, stems) for name in inside_links)
         return [self._below(folder, name, stems) for name in inside]
 

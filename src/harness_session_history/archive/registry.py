@@ -7,17 +7,15 @@ and passed over, and so is a single field of a wrong type: it must not undo a to
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
+from .. import log
 from .names import MAX_SESSION_ID
 from .projection import one_line
-
-logger = logging.getLogger("harness_session_history")
 
 
 class RegistryEntry(msgspec.Struct, frozen=True):
@@ -54,7 +52,7 @@ class Registry:
         except FileNotFoundError:
             self._entries, self._state = {}, None
         except OSError as problem:
-            logger.warning("the registry cannot be read: %s", problem)
+            log.warning("the registry cannot be read: %s", problem)
         return self._entries
 
 
@@ -71,7 +69,7 @@ def _merge(lines: Iterable[bytes]) -> dict[str, RegistryEntry]:
             if not isinstance(session_id, str) or not 0 < len(session_id) <= MAX_SESSION_ID:
                 raise ValueError("no usable sessionId")
         except (ValueError, TypeError, KeyError, IndexError, RecursionError) as problem:
-            logger.warning("registry line %d is passed over: %s", number, problem)
+            log.warning("registry line %d is passed over: %s", number, problem)
             continue
         before = merged.get(session_id) or RegistryEntry(session_id)
         merged[session_id] = msgspec.structs.replace(before, **_fields(said, number))
@@ -88,7 +86,7 @@ def _fields(said: dict[str, Any], number: int) -> dict[str, str | None]:
         if value is msgspec.UNSET:
             continue
         if not (value is None or isinstance(value, str)) or (field == "kind" and value not in (None, "root", "child")):
-            logger.warning("registry line %d: %s is passed over", number, key)
+            log.warning("registry line %d: %s is passed over", number, key)
             continue
         if field == "name" and value is not None:
             value = one_line(value)

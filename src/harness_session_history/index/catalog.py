@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 from ..archive.names import named_id
+from ..turns import in_turns
 from .records import SessionRow, SourceRow, slots_for
 from .schema import SLOT_SHIFT
 from .soundness import Unsound
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ..archive.sources import SourceFile
     from .freshness import Difference
 
+#: Rows that are taken in between two turns of other threads.
+_AT_ONCE = 400
 _SEPARATOR = os.sep.encode()
 _SOURCES = (
     "SELECT id, path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent_path, tombstoned, stamp, session_id, "
@@ -69,12 +72,12 @@ class Catalog:
         if revision == self.revision:
             return False
         seen = self.revision
-        for row in connection.execute(_SOURCES, (seen,)):
+        for row in in_turns(connection.execute(_SOURCES, (seen,)), _AT_ONCE):
             id_, path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent, tombstoned, *rest = row
             self.sources[path] = SourceRow(
                 id_, path, (dev, ino, size, mtime_ns, ctime_ns), state, bool(child), parent, bool(tombstoned), *rest
             )
-        for row in connection.execute(_SESSIONS, (seen,)):
+        for row in in_turns(connection.execute(_SESSIONS, (seen,)), _AT_ONCE):
             session = SessionRow(*row)
             moved = self.key_by_id.get(session.session_id)
             # (The old key may have been given to another session in the same commit.)
@@ -132,18 +135,18 @@ class Catalog:
     def latest_keys(self) -> list[int]:
         """All session keys, the one with the latest activity first, then by id; those without a time last."""
         if len(self._latest) != len(self.sessions):
-            self._latest = sorted(self.sessions, key=self._latest_first)
+            order = [
+                (1 << 62 if (activity := session.activity) is None else -activity, session.session_id, key)
+                for key, session in in_turns(self.sessions.items(), 4 * _AT_ONCE)
+            ]
+            order.sort()
+            self._latest = [key for _activity, _id, key in order]
         return self._latest
-
-    def _latest_first(self, key: int) -> tuple[int, str]:
-        session = self.sessions[key]
-        activity = session.activity
-        return (1 << 62 if activity is None else -activity), session.session_id
 
     def paths_of(self, session_id: str) -> list[bytes]:
         """Paths of the known files that carry a session's id, or that are named after it and carry none."""
         if not self._paths:
-            for path, row in self.sources.items():
+            for path, row in in_turns(self.sources.items(), _AT_ONCE):
                 said = row.session_id if row.session_id is not None else named_id(path.rpartition(_SEPARATOR)[2])
                 if said is not None:
                     self._paths.setdefault(said, []).append(path)

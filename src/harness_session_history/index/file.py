@@ -7,7 +7,6 @@ transcripts again.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import stat
 import sys
@@ -15,12 +14,11 @@ from collections.abc import Iterator
 
 import apsw
 
+from .. import log
 from ..errors import IndexUnavailable
 from .lock import FileLock
 from .schema import APPLICATION_ID, TABLE_NAMES, TABLES, VERSION
 from .soundness import NOTES, Unsound, check, quick_counts
-
-log = logging.getLogger("harness_session_history")
 
 _COMPANIONS = ("-wal", "-shm", "-journal")
 #: An index that cannot be opened because of these is no index, or no longer one.

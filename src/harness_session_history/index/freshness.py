@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from ..archive.sources import SourceFile, Walk
+from ..turns import in_turns
 from .catalog import Catalog
 from .records import SourceRow
 from .schema import FOREIGN, GONE, SESSION, UNREADABLE
 
 
-@dataclass
-class Difference:
+class Difference(Struct):
     """How the selected files differ from the snapshot.
 
     `gone` files were known and have left a folder that is there; the folder of `lost` ones has gone as well, and `away`
@@ -24,12 +25,12 @@ class Difference:
     duplicate: int = 0
     damaged: int = 0
     unavailable: int = 0
-    new: list[SourceFile] = field(default_factory=list)
-    changed: list[tuple[SourceFile, SourceRow]] = field(default_factory=list)
-    gone: list[SourceRow] = field(default_factory=list)
-    lost: list[SourceRow] = field(default_factory=list)
-    away: list[SourceRow] = field(default_factory=list)
-    unreadable: list[tuple[SourceFile, SourceRow]] = field(default_factory=list)
+    new: list[SourceFile] = []
+    changed: list[tuple[SourceFile, SourceRow]] = []
+    gone: list[SourceRow] = []
+    lost: list[SourceRow] = []
+    away: list[SourceRow] = []
+    unreadable: list[tuple[SourceFile, SourceRow]] = []
     oldest_indexed_at: int | None = None
     newest_indexed_at: int | None = None
 
@@ -60,6 +61,8 @@ class Difference:
 
 #: Up to so many files are simply all looked at.
 FEW = 64
+#: Files that are compared between two turns of other threads.
+_AT_ONCE = 1000
 
 
 def compare(walk: Walk, catalog: Catalog, session_id: str | None = None) -> Difference:
@@ -80,7 +83,7 @@ def _compared(walk: Walk, catalog: Catalog, session_id: str | None) -> Differenc
     sources = catalog.sources
     oldest = newest = None
     files = walk.files if session_id is None else _own_files(walk, catalog, session_id)
-    for path, file in files.items():
+    for path, file in in_turns(files.items(), _AT_ONCE):
         row = sources.get(path)
         if session_id is not None and not _belongs(session_id, file, row):
             continue
@@ -150,7 +153,9 @@ def _add_absent(
     away_known: set[bytes] = set()
     below = prefixes([root.path for root in walk.roots])
     unreadable_now = {path for path, _ in walk.unavailable}
-    for path in set(known).difference(walk.files, unreadable_now):
+    for path in in_turns(known, 4 * _AT_ONCE):
+        if path in walk.files or path in unreadable_now:
+            continue
         row = sources[path]
         if not _carries(row) or (session_id is not None and row.session_id != session_id):
             continue

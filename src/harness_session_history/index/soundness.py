@@ -8,7 +8,10 @@ says that there is nothing.
 
 from __future__ import annotations
 
-import apsw
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import apsw
 
 #: Up to so many entries with text everything is counted whenever a file is opened; above, only what is counted in no time.
 FEW_ENTRIES = 50_000

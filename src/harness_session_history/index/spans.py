@@ -11,14 +11,16 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from operator import add, sub
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import apsw
 import msgspec
 
 from .records import KEY_BYTES, Extent, Run
 from .schema import SLOT_SHIFT
 from .soundness import Unsound
+
+if TYPE_CHECKING:
+    import apsw
 
 #: Entries of one run, at most.
 RUN_ENTRIES = 64

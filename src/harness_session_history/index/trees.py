@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import apsw
 import msgspec
 
 from ..archive.entries import KIND_ASSISTANT_TEXT, KIND_USER_TEXT, Mark, find_id
@@ -14,6 +13,8 @@ from .records import Extent, TreePart
 from .soundness import Unsound
 
 if TYPE_CHECKING:
+    import apsw
+
     from ..archive.branch import Columns
 
 #: Nodes of one row, at most: some kilobytes, so that several rows fill a page.

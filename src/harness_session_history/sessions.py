@@ -56,7 +56,7 @@ class SessionWriter:
     def note_duplicate(self, row: SourceRow, facts: Facts) -> None:
         """Records a file of a session for which another file counts."""
         extent = self.writer.extent_of(facts.session_id)
-        self.put_source(row._replace(session=None), facts)
+        self.put_source(msgspec.structs.replace(row, session=None), facts)
         files = self._files_of(facts.session_id)
         if extent is None or not any(session == extent.key for _, _, session, _, _ in files):
             self.ask_best(facts.session_id)
@@ -182,7 +182,7 @@ class SessionStore:
         self._put(row, facts, tree.leaf, messages, tree.ordered and not superseded)
 
     def _put(self, row: SourceRow, facts: Facts, leaf: int | None, messages: int, ordered: bool) -> None:
-        source = self.sessions.put_source(row._replace(session=self.extent.key), facts)
+        source = self.sessions.put_source(msgspec.structs.replace(row, session=self.extent.key), facts)
         self.writer.put_session(
             self.extent, facts.session_id, source=source, cwd=facts.cwd, name=facts.name, parent=facts.parent_session,
             child=row.child, parent_path=row.parent_path, path=row.path, tombstoned=row.tombstoned,

@@ -6,6 +6,8 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from .schema import SLOT_SHIFT
 
 #: Length of the hash of an entry.
@@ -75,7 +77,7 @@ class TreePart(NamedTuple):
     links: bytes  # msgpack of [links, marks]
 
 
-class SourceRow(NamedTuple):
+class SourceRow(Struct, frozen=True, gc=False):
     """What the snapshot says of one file."""
 
     id: int
@@ -93,7 +95,7 @@ class SourceRow(NamedTuple):
     indexed_at: int
 
 
-class SessionRow(NamedTuple):
+class SessionRow(Struct, frozen=True, gc=False):
     """What the snapshot says of one session. Times are milliseconds since the epoch, UTC."""
 
     key: int

@@ -26,7 +26,7 @@ from .entries import (
     milliseconds,
 )
 from .lines import AssistantMessage, Entry, UserMessage, details
-from .projection import one_line, project
+from .projection import Block, one_line, project_all
 
 _ROLES: Final[dict[type, int]] = {UserMessage: USER, AssistantMessage: ASSISTANT}
 _RESETS: Final = frozenset({"reset", "pi.reset"})
@@ -119,7 +119,9 @@ class Collector:
             for at, parent in enumerate(parents):
                 if parent != before[at]:
                     self._link(first_node + at, parent)
-        kinds = bytearray(len(entries))
+        spoken: list[int] = []
+        roles: list[int] = []
+        contents: list[str | list[Block]] = []
         times: list[int | None] = []
         for at, entry in enumerate(entries):
             message = entry.message
@@ -135,14 +137,19 @@ class Collector:
             if time is None:
                 time = milliseconds(message.timestamp)
             times.append(time)
-            text, search_text = project(role, message.content)
+            spoken.append(at)
+            roles.append(role)
+            contents.append(message.content)
+        kinds = bytearray(len(entries))
+        projected = project_all(roles, contents)
+        for at, role, time, (text, search_text) in zip(spoken, roles, times, projected, strict=True):
             start = starts[at]
             if text:
                 kinds[at] = KIND_ASSISTANT_TEXT if role else KIND_USER_TEXT
                 self.text_chars += len(text) + len(search_text)
             else:
                 kinds[at] = KIND_ASSISTANT_BARE if role else KIND_USER_BARE
-            key = entry_key(entry_id, role, time, text)
+            key = entry_key(ids[at], role, time, text)  # type: ignore[arg-type]  # none of them is None any more
             self._entries.append(
                 TextEntry(first_node + at, role, time, base + start, ends[at] - start, key, text, search_text)
             )

@@ -148,6 +148,28 @@ def project(role: int, content: str | Sequence[Block]) -> tuple[str, str]:
     return text, "" if apart == text else apart
 
 
+def project_all(roles: Sequence[int], contents: Sequence[str | Sequence[Block]]) -> list[tuple[str, str]]:
+    """`project` of many messages; those of one text block, which are nearly all, are looked through as one text."""
+    singles = [_single(content) for content in contents]
+    clean_all = is_clean("\n".join([single for single in singles if single]))
+    return [
+        (_block_text(role, single), "")
+        if single and clean_all
+        else ("", "")
+        if single == ""
+        else project(role, content)
+        for role, content, single in zip(roles, contents, singles, strict=True)
+    ]
+
+
+def _single(content: str | Sequence[Block]) -> str | None:
+    """The one text block of a message, "" if it has none, None if it has several."""
+    if isinstance(content, str):
+        return content
+    texts = [block.text for block in content if block.text and block.type == "text"]
+    return None if len(texts) > 1 else texts[0] if texts else ""
+
+
 def _join(texts: Sequence[str]) -> str:
     return "\n\n".join([text for text in texts if text])
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builder import ArchiveBuilder, SessionBuilder
+from harness_session_history.archive import branch
 from harness_session_history.archive.branch import Boundary, Tree
 from harness_session_history.archive.entries import Mark, entry_hash, id_column
 from reading import read
@@ -246,3 +247,11 @@ def test_a_large_tree_with_many_branches_is_walked_quickly() -> None:
     assert tree.visible.count(1) == count // 3 + 2
     assert tree.line_through(1) == [0, 1, 2]
     assert len(tree.line_through(3)) == len(tree.visible_path)
+
+
+@given(st.lists(st.integers(-9, 9), max_size=30))
+def test_ids_are_told_apart_however_many_at_a_time(numbers: list[int]) -> None:
+    for at_once in (1, 4, 100):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(branch, "AT_ONCE", at_once)
+            assert branch._all_differ(numbers) == (len(set(numbers)) == len(numbers))

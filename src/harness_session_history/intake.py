@@ -132,6 +132,7 @@ class Intake:
             if isinstance(frame, Part):
                 try:
                     store.add(frame.entries, frame.tree)
+                    self.writer.write_texts()  # nothing comes between them that would end a segment
                 except Outgrown:
                     self._give_more_room(item)
                     deque(frames, maxlen=0)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import subprocess
 
 #: Bytes of frames that may wait for the writer: as much as is read while a batch is written.
-WAITING_BYTES = 8 << 20
+WAITING_BYTES = 4 << 20
 #: Files that the operating system is told of before they are read.
 AHEAD = 8
 _LENGTH = struct.Struct("<I")

@@ -22,7 +22,7 @@ from .archive.sources import Walk
 from .backlog import Backlog, Item, volume
 from .budget import Budget, Outcome, Progress, Stopped
 from .index.catalog import Catalog
-from .index.file import BUSY_MS, IndexFile
+from .index.file import BUSY_MS, CACHE_KB, IndexFile
 from .index.freshness import Difference, compare
 from .index.records import SourceRow
 from .index.schema import SESSION
@@ -42,6 +42,8 @@ SAVE_SECONDS = 0.3
 ELSEWHERE_BYTES = 4 << 20
 #: From so many bytes on, files are read in processes of their own.
 PARALLEL_BYTES = 32 << 20
+#: Memory for pages while much is written, of which little is read again.
+WRITING_CACHE_KB = 4_096
 #: Segments are merged only as long as this much time is left.
 MERGE_SECONDS = 1.0
 
@@ -123,6 +125,8 @@ class Refresh:
             self._drop([row for row in difference.gone if row.path not in self.sessions.leaving])
             backlog.fill(difference, self.catalog)
             intake.queue_asked()
+            if backlog.bytes >= PARALLEL_BYTES:
+                self.connection.pragma("cache_size", -WRITING_CACHE_KB)
             self._work(backlog, intake)
             # What has moved is dropped only now, so that no snapshot shows its session as deleted.
             self._drop(moved)
@@ -146,6 +150,7 @@ class Refresh:
             self.connection.set_progress_handler(None)
             self.connection.set_busy_timeout(BUSY_MS)
             self.writer.rollback()
+            self.connection.pragma("cache_size", -CACHE_KB)
 
     def _save(self, intake: Intake) -> None:
         """Writes what was read when the time was over, if that is quickly done or nothing else came of this run: so

@@ -32,6 +32,8 @@ class Boundary(NamedTuple):
 
 #: So many ids are looked for one by one before all of them are put into a dictionary.
 LOOKED_UP = 64
+#: So many ids are compared with each other in one go.
+AT_ONCE = 50_000
 
 
 class Tree:
@@ -77,7 +79,7 @@ class Tree:
     @cached_property
     def superseded(self) -> frozenset[int]:
         """Nodes whose id a later node carries too; they are on no branch."""
-        if self._unique or len(set(_numbers(self.ids))) == len(self):
+        if self._unique or _all_differ(_numbers(self.ids)):
             return frozenset()
         nodes = self._nodes
         return frozenset(node for node, value in enumerate(_numbers(self.ids)) if nodes[value] != node)
@@ -230,6 +232,16 @@ class Tree:
         kept = None if target is None else self.find(target)
         before = None if kept is None else self.position(kept)
         return Boundary("compaction", node if kept is None or before is None or before >= newest[0] else kept)
+
+
+def _all_differ(numbers: Sequence[int]) -> bool:
+    """Whether no number occurs twice; a part of them at a time, as a set of very many takes much memory."""
+    parts = 1 + len(numbers) // AT_ONCE
+    for part in range(parts):
+        own = numbers if parts == 1 else [number for number in numbers if number % parts == part]
+        if len(set(own)) < len(own):
+            return False
+    return True
 
 
 def _numbers(ids: bytes) -> Sequence[int]:

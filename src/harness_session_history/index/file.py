@@ -29,6 +29,8 @@ LOG_BYTES, LONG_LOG_BYTES = 1 << 20, 20 << 20
 WAIT_SECONDS = 10.0
 #: How long SQLite itself waits where two processes open, close or write one file at once.
 BUSY_MS = 10_000
+#: Memory for pages of one connection.
+CACHE_KB = 16_384
 
 Identity = tuple[int, int]
 
@@ -248,7 +250,7 @@ class IndexFile:
 def _configure(connection: apsw.Connection) -> None:
     connection.pragma("synchronous", "normal")
     connection.pragma("temp_store", "memory")
-    connection.pragma("cache_size", -16_384)
+    connection.pragma("cache_size", -CACHE_KB)
     connection.pragma("journal_size_limit", 1 << 20)
     # Freed pages are zeroed: what a deleted session said must not linger in them.
     connection.pragma("secure_delete", True)

@@ -55,7 +55,7 @@ class Writer:
 
     def commit(self) -> None:
         """Makes what was written the snapshot that everybody sees."""
-        self._write_texts()
+        self.write_texts()
         self.connection.execute("INSERT INTO search(search) VALUES('flush')")  # so that its pages can be counted
         notes = {**quick_counts(self.connection), "documents": self._documents}
         for name, value in notes.items():
@@ -126,7 +126,7 @@ class Writer:
         self._texts += zip(rows, entries.bodies, entries.wholes, strict=True)
         self._characters += sum(map(len, entries.bodies))
         if self._characters > TEXT_CHARACTERS:
-            self._write_texts()
+            self.write_texts()
 
     def remove_entries(self, extent: Extent, nodes: Iterable[int]) -> None:
         """Drops entries that a later entry of the same id has replaced."""
@@ -263,7 +263,8 @@ class Writer:
     def purged(self) -> None:
         self._set_meta("purge", 0)
 
-    def _write_texts(self) -> None:
+    def write_texts(self) -> None:
+        """Writes the texts that were held back."""
         texts, self._texts, self._characters = self._texts, [], 0
         if texts:
             texts.sort(key=itemgetter(0))  # a step down would end a segment, too

@@ -65,6 +65,8 @@ class Backlog:
 
     def add_asked(self, paths: list[bytes]) -> None:
         """Queues files that have to be read from their start because another file of their session has changed."""
+        if not paths:
+            return
         queued = {item.file.path for item in self.waiting}
         for path in paths:
             file = self.seen.files.get(path)

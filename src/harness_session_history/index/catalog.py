@@ -115,9 +115,9 @@ class Catalog:
 
     def session_of(self, row: int) -> int:
         """The key of the session that has a row. Raises Unsound if none has."""
-        keys = self.ordered_keys()
-        at = bisect_right(keys, row >> SLOT_SHIFT) - 1
-        if at < 0 or row > self.sessions[keys[at]].extent.high:
+        keys, slot = self.ordered_keys(), row >> SLOT_SHIFT
+        at = bisect_right(keys, slot) - 1
+        if at < 0 or slot >= keys[at] + self.sessions[keys[at]].slots:
             raise Unsound("a session is missing")
         return keys[at]
 

@@ -242,3 +242,12 @@ def test_a_phrase_is_found_behind_thousands_of_entries_that_only_look_like_it(wo
     wanted.save()
     for sort in ("relevance", "newest", "oldest"):
         assert world.texts('"deployed it"', sort=sort) == ["we deployed it"], sort
+
+
+def test_many_common_words_have_hints_too(world: World) -> None:
+    words = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyzabcdef"]
+    words = [f"{word}{number}" for number, word in enumerate(words)]
+    world.say("a", *(" ".join(words[:number] + words[number + 1 :]) for number in range(32)))
+    found = hints(world, " ".join(words))
+    assert [term["entries"] for term in found["terms"]] == [31] * 32
+    assert all(len(near["missingTerms"]) == 1 for near in found["nearest"]) and len(found["nearest"]) == 5

@@ -145,3 +145,7 @@ def test_spans_lie_inside_the_text_in_order(text: str) -> None:
     spans = matcher('deploy retry 评 "the" max* resume').spans(text)
     assert spans == sorted(spans)
     assert all(0 <= start < end <= len(text) for start, end, _ in spans)
+
+
+def test_a_quoted_capital_that_the_tokenizer_does_not_know_is_found() -> None:
+    assert Matcher(parse('"\U0001e900"')).holds("say \U0001e900 twice")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness_session_history.errors import InvalidRequest
 from harness_session_history.index.match import Matcher
-from harness_session_history.index.query import parse
+from harness_session_history.index.query import conjuncts, parse, words_of_phrase
 from harness_session_history.index.tokens import read
 from search_table import found, rows, table, texts, words
 
@@ -257,3 +257,17 @@ def test_any_run_of_characters_of_a_script_without_spaces_finds_its_text(
     for query in (run, f'"{run}"', f"{run}*"):
         assert rows(table(text), parse(query).expression) == [1]
         assert Matcher(parse(query)).holds(text)
+
+
+def test_an_expression_is_taken_apart_only_between_what_is_required() -> None:
+    expression = parse('one deployed "two three" pre*').expression
+    parts = conjuncts(expression)
+    assert parts == [term.expression for term in parse('one deployed "two three" pre*').terms]
+    assert " AND ".join(parts) == expression
+
+
+def test_a_phrase_in_an_expression_is_told_from_a_word() -> None:
+    assert [words_of_phrase(term.expression) for term in parse('one "two three"').terms] == [
+        ['"one"'],
+        ['"two"', '"three"'],
+    ]

@@ -471,6 +471,17 @@ def test_copies_by_the_thousand_hide_nothing(world: World) -> None:
     assert len({hit["citation"]["entryId"] for hit in answer["results"]}) == 20
 
 
+def test_of_many_words_fewer_are_ranked_and_the_answer_says_so(world: World) -> None:
+    session = world.session("a")
+    words = [f"word{letter}" for letter in "abcdefghijklmnopqrstuvwxyzäöüßøæ"]
+    for _ in range(201):
+        session.user(" ".join(words))
+    session.save()
+    assert world.search(" ".join(words[:8]))["rankedAll"]
+    answer = world.search(" ".join(words))
+    assert not answer["rankedAll"] and answer["truncated"] and len(answer["results"]) == 10
+
+
 def test_with_a_session_or_an_order_by_time_there_is_no_share(world: World) -> None:
     crowd = crowded(world, 20)
     world.say("other", "findme")

@@ -81,6 +81,7 @@ class _Helper:
     ) -> None:
         self.connection, self.searcher, self.views = connection, searcher, views
         self.request, self.check = request, check
+        self.stands_nowhere = False
         self.counting_until = time.monotonic() + COUNT_SECONDS
 
     def _finder(self, matcher: Matcher, searcher: Searcher) -> Finder:
@@ -129,6 +130,7 @@ class _Helper:
         for term, count in zip(query.terms, counts, strict=True):
             self.check()
             misspelt = not count and time.monotonic() < until and not self.searcher.exists(term.expression)
+            self.stands_nowhere |= misspelt
             better = self._written(corrections(self.searcher, term, until)) if misspelt else ""
             words.append(better or term.text)
         return words
@@ -213,7 +215,7 @@ class _Helper:
 
     def off_branch(self, query: Query) -> int:
         """How many entries match outside the visible branch: up to COUNTED, of phrases and prefixes up to VERIFIED."""
-        if self.request.branch == "any":
+        if self.request.branch == "any" or self.stands_nowhere:
             return 0
         wider = Searcher(
             self.connection, self.searcher.weigher, replace(self.searcher.scope, off_branch=True), self.views.catalog

@@ -158,7 +158,7 @@ class Intake:
         """The files of the batch, each with the extent that its session has, or with a new one if it needs that."""
         placed: list[tuple[Extent, Item]] = []
         new: list[tuple[Item, int]] = []
-        for item in sorted(self.batch, key=lambda item: item.file.stamp):
+        for item in sorted(self.batch, key=lambda item: (item.file.stamp, item.file.path)):
             assert item.end is not None
             facts = item.end.facts
             known = self.writer.extent_of(facts.session_id)

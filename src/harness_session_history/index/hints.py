@@ -11,8 +11,8 @@ from .query import Term
 from .search import Searcher
 from .tokens import stems
 
-#: So many of a term's newest rows are considered for the nearest entries.
-PER_TERM = 1000
+#: So many of a term's newest rows are considered for the nearest entries, and of all terms together about so many.
+PER_TERM, TOGETHER = 1000, 6000
 #: So many of these are worth reading.
 CANDIDATES = 24
 #: Bound on the work of one kind of hint.
@@ -27,13 +27,16 @@ def nearest(searcher: Searcher, terms: Sequence[Term], check: Callable[[], None]
     and then it weighs little. Which of the common terms stand in them is left to whoever reads them.
     """
     weight: dict[int, float] = defaultdict(float)
+    considered = 0
     deadline = time.monotonic() + SECONDS
     by_rarity = sorted(zip(searcher.rarities(terms), range(len(terms)), terms, strict=True), reverse=True)
     for rarity, _, term in by_rarity:
         check()
-        if weight and time.monotonic() > deadline:
+        if considered >= TOGETHER or (weight and time.monotonic() > deadline):
             break
-        for row in searcher.matches(term.expression, PER_TERM):
+        rows = searcher.matches(term.expression, PER_TERM)
+        considered += len(rows)
+        for row in rows:
             weight[row] += rarity
     return heapq.nlargest(CANDIDATES, weight, key=lambda row: (weight[row], row))
 

@@ -7,6 +7,7 @@ words, ``OR``, ``AND``, ``*`` and one column filter, so nothing typed ever reach
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
@@ -66,12 +67,35 @@ class Query(NamedTuple):
     @property
     def expression(self) -> str:
         """The FTS5 expression that requires every term."""
-        return " AND ".join([term.expression for term in self.terms])
+        return conjunction(self.terms)
 
     @property
     def literal(self) -> bool:
         """Whether hits must be verified on their text."""
         return any(term.literal for term in self.terms)
+
+
+def conjunction(terms: Iterable[Term]) -> str:
+    """The FTS5 expression that requires every one of some terms."""
+    return " AND ".join([term.expression for term in terms])
+
+
+def conjuncts(expression: str) -> list[str]:
+    """The parts of an expression of ours that are all required."""
+    parts, depth, start = [], 0, 0
+    for found in re.finditer(r"[()]| AND ", expression):
+        if found[0] != " AND ":
+            depth += 1 if found[0] == "(" else -1
+        elif not depth:
+            parts.append(expression[start : found.start()])
+            start = found.end()
+    return [*parts, expression[start:]]
+
+
+def words_of_phrase(part: str) -> list[str]:
+    """Where a part of an expression is for a phrase, an expression for each of its words; else the part itself."""
+    words = part.split('"')[1].split()
+    return [_quoted([word]) for word in words] if len(words) > 1 else [part]
 
 
 def parse(query: str) -> Query:

@@ -10,43 +10,25 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import apsw
-
-from .catalog import Catalog
-from .limited import Limited
-from .query import Query, Term
-from .schema import SLOT_SHIFT
-from .scope import Scope
+from .query import Query, Term, conjunction
+from .scan import PREFIX_SHARE, Scanner
 from .soundness import Unsound
-from .spans import Spans
-from .weigher import Weigher
+from .weigher import UNWANTED
 
 #: So many of the newest matches are ranked.
 RANKED = 2000
 #: Where more match, one session gives at most this many of them, so that it cannot crowd out the others.
 PER_SESSION = 200
+#: Of more terms than this fewer rows are ranked: each of them costs more to find and to score.
+FEW_TERMS = 8
 #: Up to this many matches are sorted by time in one go.
 SORTED = 10_000
-#: Document frequencies are counted up to here and estimated above.
-COUNTED = 1000
-#: So many rows of a prefix are looked at to find RANKED that leave room for all sessions.
-SCANNED = 20_000
-#: A prefix is taken to stand in one of so many rows: to count it would cost as much as to search for it.
-PREFIX_SHARE = 50
-#: Rows are counted for so long, then estimated.
-COUNT_SECONDS = 0.004
-#: A scan over filtered sessions that takes longer goes on session by session; up to FEW sessions it begins so.
-SCAN_SECONDS, FEW = 0.02, 16
-#: Looking into one session costs about as much as looking at so many matches.
-RANGE_COST = 200
-#: Every row there can be.
-EVERYWHERE = (0, (1 << 63) - 1)
+#: So many times as many rows are looked at in one scan to find those that leave room for all sessions.
+SCANNED = 10
 
 
 @dataclass(frozen=True)
@@ -57,84 +39,74 @@ class Ranked:
     all: bool
 
 
-class Searcher:
+class Searcher(Scanner):
     """Questions to one connection within one scope. Runs inside a read transaction of the caller."""
-
-    def __init__(self, connection: apsw.Connection, weigher: Weigher, scope: Scope, catalog: Catalog) -> None:
-        self.connection, self.weigher, self.scope, self.catalog = connection, weigher, scope, catalog
-        self.sessions = catalog.sessions
-        self.spans = Spans(connection)
-        if scope.partly:
-            connection.create_scalar_function("is_within", self._is_within, 3)
-        self._frequencies: dict[str, int] = {}
-        self._condition, self._bindings = scope.conditions(catalog.slots_of)
-        self._known_condition, self._known_bindings = scope.conditions(catalog.slots_of, known=True)
-
-    def _is_within(self, *row_since_until: Any) -> bool:
-        return self.spans.is_within(*row_since_until)
-
-    def session_of(self, row: int) -> int:
-        """The key of the session that has a row."""
-        return self.catalog.session_of(row)
-
-    def rows_of(self, session: int) -> tuple[int, int]:
-        """The first and the last row that a session can have."""
-        extent = self.sessions[session].extent
-        return extent.low, extent.high
-
-    def _is_one_session(self, rows: tuple[int, int]) -> bool:
-        keys = self.catalog.ordered_keys()
-        first, last = (bisect_right(keys, row >> SLOT_SHIFT) for row in rows)
-        return first == last
 
     # -- ranking ------------------------------------------------------------------------------------------------------
 
     def rank(self, query: Query) -> Ranked:
-        """All matching rows by BM25, or the newest RANKED of them; equal scores by row, newer first."""
-        self._weigh_for(query.terms)
-        if "*" in query.expression:
-            # The rows of a prefix are gathered anew by every statement, and that is most of its cost: one must do.
-            found, everything = self._one_scan(query.expression)
+        """All matching rows by BM25, or the newest RANKED of them (fewer for many terms); equal scores by row, newer first."""
+        terms = [term._replace(expression=self.spelled_out(term.expression, len(query.terms))) for term in query.terms]
+        expression = conjunction(terms)
+        self.weigher.set(terms, self.rarities(query.terms) if len(terms) > 1 else (1.0,))
+        most = _ranked_of(len(terms))
+        costly = "*" in query.expression or len(terms) > FEW_TERMS
+        if "*" in expression or (costly and self.scope.sessions is None):
+            # Here every statement costs much before it gives its first row: one must do.
+            found, everything = self._one_scan(expression, most)
         else:
-            found = self._find(query.expression, RANKED + 1, weigh=True)
-            everything = len(found) <= RANKED
+            found = self.find(expression, most + 1, weigh=True)
+            everything = len(found) <= most
             if not everything:
-                found = found[:RANKED]
-                counted = Counter(self.session_of(row) for row, _ in found)
-                if max(counted.values()) > PER_SESSION and self._more_sessions(len(counted)):
-                    found = self._find(query.expression, RANKED, per_session=PER_SESSION, weigh=True)
+                found = self._varied(expression, found, most)
         return Ranked(sorted([(score, row) for row, score in found], reverse=True), everything)
 
-    def _one_scan(self, expression: str) -> tuple[list[tuple[int, float]], bool]:
-        found: list[tuple[int, float]] = []
+    def _one_scan(self, expression: str, most: int) -> tuple[list[tuple[int, float]], bool]:
+        """The newest matches with their scores, at most `most`, and whether these are all; where they are not, no
+        session gives more than its share as far as others have any among the first."""
         counted: Counter[int] = Counter()
-        scanned = within_share = 0
-        for row, score in self._execute(expression, *EVERYWHERE, SCANNED, weigh=True):
-            scanned += 1
+        share, scanned, shared = _share_of(most), 0, 0
+
+        def is_wanted(row: int) -> bool:
+            nonlocal scanned, shared
             session = self.session_of(row)
             counted[session] += 1
-            within_share += counted[session] <= PER_SESSION
-            if len(found) < RANKED or counted[session] <= PER_SESSION:
-                found.append((row, score))
-            if scanned > RANKED and within_share >= RANKED:
-                break
-        if scanned <= RANKED:
-            return found, True
-        kept: Counter[int] = Counter()
-        fair = []
-        for row, score in found:
-            session = self.session_of(row)
-            kept[session] += 1
-            if len(counted) == 1 or kept[session] <= PER_SESSION:
-                fair.append((row, score))
-        return fair[:RANKED], False
+            scanned += 1
+            shared += counted[session] <= share
+            return scanned <= most or counted[session] <= share
+
+        found: list[tuple[int, float]] = []
+        with self.weigher.only(is_wanted):
+            for row, score in self.execute(expression, *self.bounds, most * SCANNED, weigh=True):
+                if score != UNWANTED:
+                    found.append((row, score))
+                if scanned > most and shared >= most:
+                    break
+        if scanned <= most or len(counted) == 1:
+            return found[:most], scanned <= most
+        return self.shared_out(found, share)[:most], False
+
+    def _varied(self, expression: str, found: list[tuple[int, float]], most: int) -> list[tuple[int, float]]:
+        """The newest `most` matches, but of no session more than its share as far as there are other sessions; `found`
+        are the newest of them and more than so many."""
+        counted = Counter(self.session_of(row) for row, _ in found[:most])
+        share = _share_of(most)
+        if max(counted.values()) <= share or not self._more_sessions(len(counted)):
+            return found[:most]
+        varied = self.shared_out(found, share)
+        last = found[-1][0]
+        session = self.session_of(last)
+        before = self.rows_of(session)[0] - 1
+        left = share - sum(self.session_of(row) == session for row, _ in varied)
+        if left and len(varied) < most:
+            varied += self.find(expression, left, within=(before + 1, last - 1), weigh=True)[:left]
+        if len(varied) < most:
+            varied += self.find(expression, most - len(varied), within=(0, before), per_session=share, weigh=True)
+        return varied[:most]
 
     def _more_sessions(self, found: int) -> bool:
         allowed = self.scope.sessions
         return len(self.sessions if allowed is None else allowed) > found
-
-    def _weigh_for(self, terms: Sequence[Term]) -> None:
-        self.weigher.set(terms, self.rarities(terms) if len(terms) > 1 else (1.0,))
 
     def rarities(self, terms: Sequence[Term]) -> list[float]:
         """How much each term tells: its inverse document frequency."""
@@ -145,44 +117,9 @@ class Searcher:
     def rarity(self, term: Term) -> float:
         """Inverse document frequency, never below a small positive value."""
         documents = self.weigher.documents
-        frequency = min(documents, self.frequency(term.expression))
+        found = documents // PREFIX_SHARE if "*" in term.expression else self.frequency(term.expression)
+        frequency = min(documents, found)
         return max(1e-6, math.log((documents - frequency + 0.5) / (frequency + 0.5) + 1.0))
-
-    def frequency(self, expression: str) -> int:
-        """How many rows of the index match, in scope or not: exact below COUNTED, an estimate from there on."""
-        if "*" in expression:
-            return self.weigher.documents // PREFIX_SHARE
-        known = self._frequencies.get(expression)
-        if known is None:
-            known = self._frequencies[expression] = self._estimate(expression)
-        return known
-
-    def _estimate(self, expression: str) -> int:
-        sql = "SELECT count(*), min(rowid) FROM (SELECT rowid FROM search WHERE search MATCH ? ORDER BY rowid DESC LIMIT ?)"
-        found = self.connection.execute(sql, (expression, COUNTED)).fetchone()
-        assert found is not None
-        count, lowest = found
-        if count < COUNTED:
-            return int(count)
-        keys = self.catalog.ordered_keys()
-        newer = len(keys) - bisect_left(keys, lowest >> SLOT_SHIFT)
-        return int(count * len(keys) / max(1, newer))
-
-    # -- counting -----------------------------------------------------------------------------------------------------
-
-    def count(self, expression: str, seconds: float = COUNT_SECONDS) -> int:
-        """How many rows in scope match: exact, unless counting takes longer than so many seconds (then an estimate)."""
-        sql = f"SELECT count(*) FROM search WHERE search MATCH ?{self._condition}"
-        with Limited(self.connection, seconds) as limited:
-            row = self.connection.execute(sql, (expression, *self._bindings())).fetchone()
-            return int(row[0]) if row else 0
-        assert limited.overran
-        return self._estimate(expression)
-
-    def exists(self, expression: str) -> bool:
-        """Whether anything in the index matches, in scope or not: cheap, and no more than a reason to count."""
-        sql = "SELECT 1 FROM search WHERE search MATCH ? LIMIT 1"
-        return self.connection.execute(sql, (expression,)).fetchone() is not None
 
     # -- by time ------------------------------------------------------------------------------------------------------
 
@@ -225,104 +162,15 @@ class Searcher:
             for row in rows:
                 heapq.heappush(waiting, (_order(times.get(row), newest), session_id, -row if newest else row))
 
-    # -- scanning -----------------------------------------------------------------------------------------------------
 
-    def matches(self, expression: str, limit: int, *, within: tuple[int, int] = EVERYWHERE) -> list[int]:
-        """Rows in scope that match, the highest (in general the newest) first, at most `limit`."""
-        return [row for row, _ in self._find(expression, limit, within=within)]
+def _ranked_of(terms: int) -> int:
+    """How many rows are ranked for so many terms."""
+    return RANKED if terms <= FEW_TERMS else max(RANKED // 10, RANKED * FEW_TERMS**2 // terms**2)
 
-    def _find(
-        self,
-        expression: str,
-        limit: int,
-        *,
-        within: tuple[int, int] = EVERYWHERE,
-        per_session: int | None = None,
-        weigh: bool = False,
-    ) -> list[tuple[int, float]]:
-        """Rows in scope that match, each with its score where they are weighed, the highest first."""
-        allowed = self.scope.sessions
-        if allowed is None:
-            return self._skipping(expression, limit, within, per_session, weigh)
-        if self._is_one_session(within):
-            return self._scan(expression, *within, limit, weigh)
-        found: list[tuple[int, float]] = []
-        high = within[1]
-        if not self._by_range(expression, allowed, limit):
-            # Quick unless the word is common and the sessions are not: then it is stopped and goes on by session.
-            with Limited(self.connection, SCAN_SECONDS) as scan:
-                self._scan(expression, *within, limit, weigh, into=found)
-            if not scan.overran:
-                if per_session is None:
-                    return found
-                found = []
-            elif found:
-                high = found[-1][0] - 1
-        for key in sorted(allowed, reverse=True):
-            low, top = self.rows_of(key)
-            if low <= high and top >= within[0] and len(found) < limit:
-                most = limit - len(found) if per_session is None else min(limit - len(found), per_session)
-                low, top = max(low, within[0]), min(top, high)
-                found += self._execute(expression, low, top, most, weigh=weigh, known=True)
-        return found
 
-    def _by_range(self, expression: str, allowed: frozenset[int], limit: int) -> bool:
-        """Whether looking into the allowed sessions one by one costs less than looking at every match: by how many of
-        either it takes to find enough, if the matches are spread evenly."""
-        if len(allowed) <= FEW:
-            return True
-        everywhere, frequency = len(self.sessions), max(1, self.frequency(expression))
-        looked_into = min(len(allowed), limit * everywhere // frequency)
-        looked_at = min(frequency, limit * everywhere // len(allowed))
-        return looked_into * RANGE_COST < looked_at
-
-    def _skipping(
-        self, expression: str, limit: int, within: tuple[int, int], per_session: int | None, weigh: bool
-    ) -> list[tuple[int, float]]:
-        """A scan that leaves a session behind once it has given enough."""
-        if per_session is None:
-            return self._scan(expression, *within, limit, weigh)
-        low, high = within
-        found: list[tuple[int, float]] = []
-        counted: Counter[int] = Counter()
-        while len(found) < limit:
-            block = self._scan(expression, low, high, min(limit - len(found), per_session), weigh)
-            for row, score in block:
-                session = self.session_of(row)
-                found.append((row, score))
-                high = row - 1
-                counted[session] += 1
-                if counted[session] >= per_session:
-                    high = self.rows_of(session)[0] - 1
-                    break
-            else:
-                if len(block) < per_session:
-                    break
-        return found
-
-    def _scan(
-        self,
-        expression: str,
-        low: int,
-        high: int,
-        limit: int,
-        weigh: bool,
-        into: list[tuple[int, float]] | None = None,
-    ) -> list[tuple[int, float]]:
-        found: list[tuple[int, float]] = [] if into is None else into
-        found.extend(self._execute(expression, low, high, limit, weigh=weigh))
-        return found
-
-    def _execute(
-        self, expression: str, low: int, high: int, limit: int, *, weigh: bool, known: bool = False
-    ) -> Iterator[tuple[int, float]]:
-        condition = self._known_condition if known else self._condition
-        bindings = self._known_bindings if known else self._bindings
-        sql = (
-            f"SELECT rowid, {'weigh(search)' if weigh else '0.0'} FROM search "
-            f"WHERE search MATCH ? AND rowid BETWEEN ? AND ?{condition} ORDER BY rowid DESC LIMIT ?"
-        )
-        return self.connection.execute(sql, (expression, low, high, *bindings(), limit))
+def _share_of(ranked: int) -> int:
+    """How many of so many ranked rows one session may give."""
+    return max(1, ranked * PER_SESSION // RANKED)
 
 
 def _order(moment: int | None, newest: bool) -> int:

@@ -204,6 +204,8 @@ _FOLDS = _Folds()
 
 def _keeps_place(character: str) -> bool:
     """Whether the folded text holds in the character's place what the analysis makes of it: itself or nothing of a word."""
+    if _FOLDS[character] != _FOLDS[character].lower():
+        return False  # a capital letter that is newer than SQLite's tables
     made = SUBSTITUTES[ord(character)]
     return made.strip() in (character, _FOLDS[character]) or (made == " " and not in_word(character))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import apsw
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
     from .query import Term
 
 K1, B = 1.2, 0.75
+#: The score of a row that was not to be scored.
+UNWANTED = -1.0
 
 
 class Weigher:
@@ -23,6 +26,7 @@ class Weigher:
         self._unmeasured = True
         self._rarities: Sequence[float] = (1.0,)
         self._groups: Sequence[int] = ()
+        self._is_wanted: Callable[[int], bool] | None = None
         connection.register_fts5_function("weigh", self._weigh)
         connection.register_fts5_function("measure", self._measure)
 
@@ -40,6 +44,15 @@ class Weigher:
         self._rarities, self._unmeasured = rarities, True
         self._groups = [at for at, term in enumerate(terms) for _ in range(phrases_of(term))]
 
+    @contextlib.contextmanager
+    def only(self, is_wanted: Callable[[int], bool]) -> Iterator[None]:
+        """Meanwhile only such rows are scored (others are UNWANTED); it is asked once for each, in their order."""
+        self._is_wanted = is_wanted
+        try:
+            yield
+        finally:
+            self._is_wanted = None
+
     def _measure(self, api: apsw.FTS5ExtensionApi, *_: object) -> int:
         self._unmeasured = False
         self.documents = max(1, api.row_count)
@@ -47,6 +60,8 @@ class Weigher:
         return 0
 
     def _weigh(self, api: apsw.FTS5ExtensionApi, *_: object) -> float:
+        if self._is_wanted is not None and not self._is_wanted(api.rowid):
+            return UNWANTED
         if self._unmeasured:
             self._measure(api)
         norm = K1 * (1 - B + B * api.column_size(-1) / self.mean)

@@ -81,7 +81,11 @@ def _family(pid: int) -> list[int]:
 
 
 def _resident(pid: int) -> int:
+    """Bytes of memory; a page that several processes share counts for each of them in part, so that the sum is right."""
     try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, IndexError):
         return 0
@@ -90,7 +94,7 @@ def _resident(pid: int) -> int:
 class Peak(threading.Thread):
     """Polls the resident memory of a process and its children; `bytes` is the largest sum seen.
 
-    Pages shared between the processes count once for each, so the figure errs upwards. Without /proc it stays 0.
+    Without /proc it stays 0.
     """
 
     def __init__(self, pid: int) -> None:

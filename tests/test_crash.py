@@ -26,7 +26,7 @@ import asyncio, sys
 from harness_session_history import SessionHistory
 from harness_session_history import history as module, intake
 from harness_session_history.index import upkeep
-intake.BATCH_ENTRIES = 60
+intake.BATCH_ENTRIES = intake.SESSION_ENTRIES = 60
 upkeep.STEP_PAGES = 2
 history = SessionHistory(roots=[sys.argv[1]], index=sys.argv[2], maintenance=False)
 print("begins", flush=True)

@@ -126,7 +126,7 @@ def test_a_session_that_is_rewritten_larger_is_moved(world: World) -> None:
 def test_a_large_file_with_very_many_entries_gets_more_room(
     world: World, monkeypatch: pytest.MonkeyPatch, appended: bool
 ) -> None:
-    monkeypatch.setattr(intake, "BATCH_ENTRIES", 10)
+    monkeypatch.setattr(intake, "SESSION_ENTRIES", 10)
     monkeypatch.setattr(intake, "BYTES_PER_NODE", 1 << 30)
     session = world.session("many")
     session.user("opening words")

@@ -423,7 +423,7 @@ def test_a_file_that_vanishes_while_it_is_read_is_no_failure(world: World, monke
 
 
 def test_nobody_sees_a_part_of_a_session(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness_session_history.intake.BATCH_ENTRIES", 10)
+    monkeypatch.setattr("harness_session_history.intake.SESSION_ENTRIES", 10)
     monkeypatch.setattr(transcript, "_CHUNK_NODES", 20)
     monkeypatch.setattr(transcript, "_BLOCK", 4096)
     session = world.session("a")

@@ -262,6 +262,7 @@ def in_small_pieces(small: bool) -> Iterator[None]:
     """With `small`, every file is a large one, written as it is read."""
     with pytest.MonkeyPatch.context() as patched:
         if small:
+            patched.setattr("harness_session_history.intake.SESSION_ENTRIES", 2)
             patched.setattr("harness_session_history.intake.BATCH_ENTRIES", 2)
             patched.setattr("harness_session_history.archive.transcript._CHUNK_NODES", 2)
             patched.setattr("harness_session_history.archive.transcript._BLOCK", 300)

@@ -18,10 +18,13 @@ from .index.writer import Writer
 from .reading import Begin, End, Failed, Frame, Part
 from .sessions import Outgrown, SessionStore, SessionWriter
 
-#: What is collected before it is written in one transaction, and how much one session may take of memory.
-BATCH_CHARACTERS = 5_000_000
-BATCH_ENTRIES = 30_000
-BATCH_SECONDS = 0.5
+#: What is collected before it is written in one transaction.
+BATCH_CHARACTERS = 10_000_000
+BATCH_ENTRIES = 60_000
+BATCH_SECONDS = 1.0
+#: How much one session may take of memory: one that has more is written as it is read.
+SESSION_CHARACTERS = 2_000_000
+SESSION_ENTRIES = 10_000
 #: How often a file that is replaced while it is read is tried again.
 ATTEMPTS = 3
 #: A file that is written as it is read is given room for an entry in so many of its bytes.
@@ -63,7 +66,7 @@ class Intake:
                 item.parts.append(frame)
                 characters += frame.characters
                 entries += frame.count
-                if characters > BATCH_CHARACTERS or entries > BATCH_ENTRIES:
+                if characters > SESSION_CHARACTERS or entries > SESSION_ENTRIES:
                     self.flush()
                     self._stream(item, frames)
                     return

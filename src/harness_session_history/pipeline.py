@@ -19,8 +19,11 @@ from .reading import End, Failed, Frame, Task, read
 if TYPE_CHECKING:
     import subprocess
 
-#: Bytes of frames that may wait for the writer: as much as is read while a batch is written.
-WAITING_BYTES = 4 << 20
+#: Bytes of a reader's frames that may wait for the writer: as much as is read while a batch is written; of a single file,
+#: which is written as it is read, less.
+WAITING_BYTES, WAITING_OF_ONE = 16 << 20, 2 << 20
+#: Readers are as many as there are processors, so they leave the one that writes its turn (steps of niceness).
+STANDING_BACK = 10
 #: Files that the operating system is told of before they are read.
 AHEAD = 8
 _LENGTH = struct.Struct("<I")
@@ -51,7 +54,8 @@ def read_frame(stream: IO[bytes]) -> bytes | None:
 class _Buffer:
     """Frames between the thread that fetches them and the writer, bounded by their bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._frames: deque[bytes | None] = deque()
         self._bytes = 0
         self._changed = threading.Condition()
@@ -60,7 +64,7 @@ class _Buffer:
     def put(self, body: bytes | None) -> bool:
         """Waits for room; False if nobody wants it any more."""
         with self._changed:
-            while self._bytes > WAITING_BYTES and not self._closed:
+            while self._bytes > self._limit and not self._closed:
                 self._changed.wait()
             self._frames.append(body)
             self._bytes += len(body or b"")
@@ -88,7 +92,7 @@ class ReaderProcess:
 
     def __init__(self, child: subprocess.Popen[bytes], tasks: Sequence[Task]) -> None:
         self._child = child
-        self._frames = _Buffer()
+        self._frames = _Buffer(WAITING_BYTES if len(tasks) > 1 else WAITING_OF_ONE)
         self._decoder = msgspec.msgpack.Decoder(Frame)
         for target, arguments in ((self._feed, (tasks,)), (self._pump, ())):
             threading.Thread(target=target, args=arguments, daemon=True).start()
@@ -166,6 +170,8 @@ class Readers:
 
 def main() -> None:
     """The child: reads tasks from standard input and writes their frames to standard output."""
+    if hasattr(os, "nice"):
+        os.nice(STANDING_BACK)
     gc.disable()  # what is read holds no cycles, and looking for some would take a twentieth of the time
     tasks, frames = sys.stdin.buffer, sys.stdout.buffer
     if sys.platform == "linux":

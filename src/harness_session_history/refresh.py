@@ -42,6 +42,8 @@ SAVE_SECONDS = 0.3
 ELSEWHERE_BYTES = 4 << 20
 #: From so many bytes on, files are read in processes of their own.
 PARALLEL_BYTES = 32 << 20
+#: Processes that read at the same time, at most.
+MOST_READERS = 4
 #: Memory for pages while much is written, of which little is read again.
 WRITING_CACHE_KB = 4_096
 #: Segments are merged only as long as this much time is left.
@@ -93,7 +95,7 @@ class Refresh:
             self.outcome.unavailable = difference.unavailable
             return
         if self.elsewhere is not None and (size := volume(difference)) >= ELSEWHERE_BYTES:
-            self.outcome, self.wrote = self.elsewhere(readers_for(size)), True
+            self.outcome, self.wrote = self.elsewhere(readers_for(size, difference.pending)), True
             return
         began = time.monotonic()
         with self.index.lock().held(self.budget.left(), self.budget.cancelled) as held:
@@ -234,7 +236,7 @@ class Refresh:
 
     def _readers(self, waiting: Collection[Item]) -> Readers | None:
         """Processes that read what waits now, if that is much; what is queued later is read here."""
-        count = len(self.started) or readers_for(sum(item.bytes for item in waiting))
+        count = len(self.started) or readers_for(sum(item.bytes for item in waiting), len(waiting))
         if count == 0:
             return None
         from .pipeline import Readers
@@ -257,11 +259,12 @@ class Refresh:
         return Task(item.file.path, msgspec.msgpack.decode(found[0], type=Facts), FileIdentity(*row.identity))
 
 
-def readers_for(size: int) -> int:
-    """How many processes should read so many bytes: none for little, else one for each processor to spare."""
+def readers_for(size: int, files: int) -> int:
+    """How many processes should read so many bytes of so many files: none for little, else one for each processor. With the one that
+    writes these are more than there are processors, but reading is most of the work and so none of them is ever idle."""
     if size < PARALLEL_BYTES or not sys.executable:
         return 0
-    return max(1, min(4, (os.cpu_count() or 2) - 1))
+    return min(MOST_READERS, files, os.cpu_count() or 1)
 
 
 def _moved(difference: Difference) -> list[SourceRow]:

@@ -15,7 +15,7 @@ from .schema import FIRST_KEY, GONE, SESSION
 from .soundness import quick_counts
 
 #: Text that is held back until it is written in one go.
-TEXT_CHARACTERS = 5_000_000
+TEXT_CHARACTERS = 10_000_000
 #: Nodes that a session can grow by, at least, before it needs another extent.
 SPARE_NODES = 64
 

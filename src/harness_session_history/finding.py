@@ -260,7 +260,10 @@ def search(
         beyond=beyond,
         seconds=VERIFY_SECONDS if request.sort == "relevance" else math.inf,
     )
-    results = [render(hit, views, matcher, request.snippet_chars) for hit in hits]
+    results = []
+    for hit in hits:
+        check()
+        results.append(render(hit, views, matcher, request.snippet_chars))
     answer: dict[str, Any] = {
         "query": request.query,
         "results": results,

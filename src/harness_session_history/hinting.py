@@ -182,6 +182,7 @@ class _Helper:
                 scored.append((weight * shortness(len(hit.entry.text)), -hit.place, hit))
         shown = []
         for _, _, hit in sorted(scored, key=lambda one: one[:2], reverse=True)[:SHOWN]:
+            self.check()
             held = matcher.held(hit.entry.text)
             rendered = render(hit, self.views, wide, self.request.snippet_chars)
             missing = [term.text for at, term in enumerate(query.terms) if at not in held]

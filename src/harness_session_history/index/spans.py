@@ -28,8 +28,8 @@ RUN_ENTRIES = 64
 RUN_MS = 4 * 3_600_000
 #: Stands for the time of an entry that has none.
 NO_TIME = -(1 << 62)
-#: Unpacked runs that are kept for the rest of a request.
-_KEPT = 512
+#: Runs that are kept for the rest of a request.
+_KEPT = 2048
 
 
 class Located(NamedTuple):
@@ -118,14 +118,7 @@ def pack(entries: Columns) -> list[Run]:
 
 def unpack(packed: bytes, keys: bytes) -> Columns:
     """The entries of a run. Raises Unsound if that is none."""
-    try:
-        mark_steps, time_steps, gaps, lengths = _decode(packed)
-    except msgspec.DecodeError as error:
-        raise Unsound("a run of entries cannot be read") from error
-    marks = list(accumulate(mark_steps))
-    texts = sum([mark & 1 for mark in marks])
-    if not marks or not len(marks) == len(time_steps) == len(gaps) == len(lengths) or texts * KEY_BYTES != len(keys):
-        raise Unsound("a run of entries is incomplete")
+    marks, time_steps, gaps, lengths = _decoded(packed, keys)
     times = [None if moment == NO_TIME else moment for moment in accumulate(time_steps)]
     offsets = list(accumulate(map(add, gaps, [0, *lengths[:-1]])))
     each = iter([keys[at : at + KEY_BYTES] for at in range(0, len(keys), KEY_BYTES)])
@@ -134,7 +127,24 @@ def unpack(packed: bytes, keys: bytes) -> Columns:
     )
 
 
+def _decoded(packed: bytes, keys: bytes) -> tuple[list[int], list[int], list[int], list[int]]:
+    """(marks, steps of the times, gaps, lengths) of a run; a mark is ``place << 1 | has text``. Raises Unsound."""
+    try:
+        steps, time_steps, gaps, lengths = _decode(packed)
+    except msgspec.DecodeError as error:
+        raise Unsound("a run of entries cannot be read") from error
+    marks = list(accumulate(steps))
+    if not marks or not len(marks) == len(time_steps) == len(gaps) == len(lengths) or _texts(marks) != len(keys):
+        raise Unsound("a run of entries is incomplete")
+    return marks, time_steps, gaps, lengths
+
+
 _decode = msgspec.msgpack.Decoder(tuple[list[int], list[int], list[int], list[int]]).decode
+
+
+def _texts(marks: Sequence[int]) -> int:
+    """How many bytes the keys of these entries take."""
+    return KEY_BYTES * sum([mark & 1 for mark in marks])
 
 
 def _cut(moments: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -164,7 +174,8 @@ class Spans:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
-        self._runs: dict[int, _Unpacked] = {}
+        self._last: StoredRun | None = None
+        self._runs: dict[int, StoredRun] = {}
 
     def locate(self, row: int) -> Located | None:
         """The entry of a row, None if there is none."""
@@ -193,59 +204,71 @@ class Spans:
         for id_, packed, keys in self.connection.execute(
             f"SELECT id, packed, keys FROM spans WHERE id BETWEEN ? AND ? ORDER BY id {order}", (start, high)
         ):
-            run = _Unpacked(id_, packed, keys)
-            for at in reversed(range(len(run.rows))) if descending else range(len(run.rows)):
-                if low <= run.rows[at] <= high:
-                    yield run.located(at)
+            entries = StoredRun(id_, packed, keys).all()
+            yield from (one for one in (reversed(entries) if descending else entries) if low <= one.row <= high)
 
     def copies(self, located: Located) -> list[Located]:
         """The entries with text of other sessions that have the key and the time of this one."""
         moment = NO_TIME if located.time is None else located.time
+        own = self.run_of(located.row)
         found = []
         for id_, packed, keys in self.connection.execute(
-            "SELECT id, packed, keys FROM spans WHERE low BETWEEN ? AND ? AND high >= ? AND instr(keys, ?) > 0",
-            (moment - RUN_MS, moment, moment, located.key),
+            "SELECT id, packed, keys FROM spans WHERE low BETWEEN ? AND ? AND high >= ? AND id <> ? AND instr(keys, ?) > 0",
+            (moment - RUN_MS, moment, moment, -1 if own is None else own.id, located.key),
         ):
-            run = _Unpacked(id_, packed, keys)
-            if run.base == located.base:
-                continue
-            candidates = (run.located(at) for at in range(len(run.rows)))
-            found += [one for one in candidates if one.key == located.key and one.time == located.time]
+            others = StoredRun(id_, packed, keys).all()
+            found += [one for one in others if one.key == located.key and one.time == located.time]
+        return [one for one in found if one.base != located.base]
+
+    def run_of(self, row: int) -> StoredRun | None:
+        """The run that a row would be in, if it is anywhere."""
+        if self._last is not None and self._last.id <= row <= self._last.end:
+            return self._last
+        found = self._runs.get(row)
+        if found is None:
+            stored = self.connection.execute(
+                "SELECT id, packed, keys FROM spans WHERE id<=? ORDER BY id DESC LIMIT 1", (row,)
+            ).fetchone()
+            if stored is None:
+                return None
+            if len(self._runs) > _KEPT:
+                self._runs.clear()
+            found = self._runs[row] = StoredRun(*stored)
+        self._last = found
         return found
 
-    def run_of(self, row: int) -> _Unpacked | None:
-        """The run that a row would be in, if it is anywhere."""
-        found = self._runs.get(row)
-        if found is not None:
-            return found
-        stored = self.connection.execute(
-            "SELECT id, packed, keys FROM spans WHERE id<=? ORDER BY id DESC LIMIT 1", (row,)
-        ).fetchone()
-        if stored is None:
-            return None
-        run = _Unpacked(*stored)
-        if len(self._runs) > _KEPT * RUN_ENTRIES:
-            self._runs.clear()
-        self._runs.update(dict.fromkeys(run.rows, run))
-        return run
 
-
-class _Unpacked:
-    """A run that is looked into."""
+class StoredRun:
+    """A run that is looked into. Most are for one entry, so what the others have is not made."""
 
     def __init__(self, id_: int, packed: bytes, keys: bytes) -> None:
-        self.id = id_
-        self.columns = unpack(packed, keys)
-        self.base = id_ - self.columns.places[0]
-        self.rows = [self.base + place for place in self.columns.places]
+        self.id, self._packed, self._keys = id_, packed, keys
+        self._marks, self._time_steps, self._gaps, self._lengths = _decoded(packed, keys)
+        self.base = id_ - (self._marks[0] >> 1)
+        #: The row of the last entry.
+        self.end = self.base + (self._marks[-1] >> 1)
 
     def at(self, row: int) -> Located | None:
-        at = bisect_left(self.rows, row)
-        return self.located(at) if at < len(self.rows) and self.rows[at] == row else None
+        """The entry of a row, None if it is not in the run."""
+        marks = self._marks
+        at = bisect_left(marks, row - self.base << 1)
+        if at == len(marks) or marks[at] >> 1 != row - self.base:
+            return None
+        moment, length = sum(self._time_steps[: at + 1]), self._lengths[at]
+        offset = sum(self._gaps[: at + 1]) + sum(self._lengths[:at])
+        begin = _texts(marks[:at])
+        key = self._keys[begin : begin + KEY_BYTES] if marks[at] & 1 else b""
+        return Located(row, self.base, None if moment == NO_TIME else moment, offset, length, key)
 
-    def located(self, at: int) -> Located:
-        _, times, offsets, lengths, keys = self.columns
-        return Located(self.rows[at], self.base, times[at], offsets[at], lengths[at], keys[at])
+    def all(self) -> list[Located]:
+        """The entries in order."""
+        return [
+            Located(self.base + place, self.base, time, offset, length, key)
+            for place, time, offset, length, key in zip(*self.columns(), strict=True)
+        ]
+
+    def columns(self) -> Columns:
+        return unpack(self._packed, self._keys)
 
 
 # -- writing ------------------------------------------------------------------------------------------------------------
@@ -285,9 +308,10 @@ def remove(connection: apsw.Connection, rows: Iterable[int]) -> list[int]:
         if run is not None and located is not None:
             gone[row], runs[run.id] = located, run
     for id_, run in runs.items():
-        kept = [at for at, row in enumerate(run.rows) if row not in gone]
+        columns = run.columns()
+        kept = [at for at, place in enumerate(columns.places) if run.base + place not in gone]
         connection.execute("DELETE FROM spans WHERE id=?", (id_,))
-        _insert(connection, run.base, pack(run.columns.only(kept)))
+        _insert(connection, run.base, pack(columns.only(kept)))
     return sorted(row for row, one in gone.items() if one.text)
 
 

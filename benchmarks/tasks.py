@@ -145,6 +145,8 @@ async def append(root: str, index: str, file: str, query: str, rounds: int) -> A
                 after.append(taken)
     finally:
         os.truncate(path, size)
+    async with history(root, index) as ours:
+        await ours(operation="list", limit=1, refresh=True)  # so that the index is that of the file again
     return {"unchanged": spread(still[1:]), "appended": spread(after[1:]), "stall": heart.stall}
 
 

@@ -104,7 +104,9 @@ def test_readers_are_started_with_the_other_process(
     monkeypatch.setattr(refresh, "ELSEWHERE_BYTES", 0)
     monkeypatch.setattr(refresh, "PARALLEL_BYTES", 0)
     assert len(world.found("common", limit=20)) == 12
-    assert [command[-2:] for command in orders] == [["harness_session_history.refresher", str(refresh.readers_for(1, 9))]]
+    assert [command[-2:] for command in orders] == [
+        ["harness_session_history.refresher", str(refresh.readers_for(1, 9))]
+    ]
     monkeypatch.undo()
     assert not differences(within(world), without(world))
 

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness_session_history.archive.entries import Mark
-from harness_session_history.index import spans, trees
+from harness_session_history.index import runs, spans, trees
 from harness_session_history.index.records import Extent, TreePart
+from harness_session_history.index.runs import RUN_ENTRIES, RUN_MS, Columns, Located
 from harness_session_history.index.schema import TABLES
 from harness_session_history.index.soundness import Unsound
-from harness_session_history.index.spans import RUN_ENTRIES, RUN_MS, Columns, Located, Spans
+from harness_session_history.index.spans import Spans
 
 SESSION, OTHER = Extent(70_000, 4), Extent(70_004, 4)
 BASE = SESSION.low
@@ -74,7 +75,7 @@ def test_spans_come_out_as_they_went_in_whatever_the_parts(entries: list[Entry],
     connection, all_ = fresh(), columns(entries)
     edges = sorted({0, len(entries), *(cut for cut in cuts if cut < len(entries))})
     for start, end in itertools.pairwise(edges):
-        spans.append(connection, SESSION, spans.pack(part(all_, start, end)))
+        spans.append(connection, SESSION, runs.pack(part(all_, start, end)))
     wanted = located(all_)
     low, high = BASE, SESSION.high
     assert list(Spans(connection).between(low, high)) == wanted
@@ -88,17 +89,17 @@ def test_spans_come_out_as_they_went_in_whatever_the_parts(entries: list[Entry],
 
 @given(made)
 def test_a_run_is_short_in_entries_and_in_time(entries: list[Entry]) -> None:
-    for run in spans.pack(columns(entries)):
-        own = spans.unpack(run.packed, run.keys)
+    for run in runs.pack(columns(entries)):
+        own = runs.unpack(run.packed, run.keys)
         assert 0 < len(own.places) <= RUN_ENTRIES
-        times = [spans.NO_TIME if time is None else time for time in own.times]
+        times = [runs.NO_TIME if time is None else time for time in own.times]
         assert (run.low, run.high) == (min(times), max(times)) and run.high - run.low <= RUN_MS
 
 
 @given(made, st.sets(st.integers(0, 199)))
 def test_what_is_removed_is_gone_and_nothing_else(entries: list[Entry], out: set[int]) -> None:
     connection, wanted = fresh(), located(columns(entries))
-    spans.append(connection, SESSION, spans.pack(columns(entries)))
+    spans.append(connection, SESSION, runs.pack(columns(entries)))
     gone = [one for at, one in enumerate(wanted) if at in out]
     assert spans.remove(connection, [one.row for one in gone]) == [one.row for one in gone if one.text]
     left = [one for at, one in enumerate(wanted) if at not in out]
@@ -108,7 +109,7 @@ def test_what_is_removed_is_gone_and_nothing_else(entries: list[Entry], out: set
 
 
 def test_a_row_of_no_entry_is_not_found(connection: apsw.Connection) -> None:
-    spans.append(connection, SESSION, spans.pack(columns([(4, 1, 0, 10, True), (4, 2, 0, 10, True)])))
+    spans.append(connection, SESSION, runs.pack(columns([(4, 1, 0, 10, True), (4, 2, 0, 10, True)])))
     looking = Spans(connection)
     assert looking.locate(BASE | 4) is not None
     for row in (0, BASE, BASE | 3, BASE | 5, BASE | 9, OTHER.low | 4):
@@ -121,8 +122,8 @@ def test_copies_are_the_entries_of_other_sessions_with_the_same_key_and_time(
 ) -> None:
     connection = fresh()
     one, two = columns(entries), columns(others)  # equal keys wherever both have an entry at that position
-    spans.append(connection, SESSION, spans.pack(one))
-    spans.append(connection, OTHER, spans.pack(two))
+    spans.append(connection, SESSION, runs.pack(one))
+    spans.append(connection, OTHER, runs.pack(two))
     theirs = located(two, OTHER.low)
     looking = Spans(connection)
     for mine in located(one):
@@ -134,7 +135,7 @@ def test_copies_are_the_entries_of_other_sessions_with_the_same_key_and_time(
 
 @pytest.mark.parametrize("packed", [b"", b"\x00", b"\x94\x90\x90\x90\x90", b"\xc1" * 40])
 def test_a_run_that_makes_no_sense_is_noticed(connection: apsw.Connection, packed: bytes) -> None:
-    spans.append(connection, SESSION, spans.pack(columns([(4, 1, 0, 10, True)])))
+    spans.append(connection, SESSION, runs.pack(columns([(4, 1, 0, 10, True)])))
     connection.execute("UPDATE spans SET packed=?", (packed,))
     with pytest.raises(Unsound):
         Spans(connection).locate(BASE | 4)

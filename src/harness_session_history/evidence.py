@@ -21,8 +21,9 @@ from .archive.entries import (
 )
 from .archive.hydration import Hydrated, Status, Unreadable, Wanted, hydrate, tool_statuses
 from .index.catalog import Catalog
+from .index.runs import Located
 from .index.soundness import Unsound
-from .index.spans import Located, Spans
+from .index.spans import Spans
 from .index.trees import id_at, tree_columns
 
 _END = 1 << 62

@@ -23,10 +23,10 @@ from .evidence import Evidence
 from .index.match import Matcher
 from .index.query import Query
 from .index.records import SessionRow
+from .index.runs import Located
 from .index.scope import Scope
 from .index.search import Searcher
 from .index.soundness import Unsound
-from .index.spans import Located
 from .request import SearchRequest
 from .response import iso
 from .views import Views

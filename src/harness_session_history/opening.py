@@ -15,7 +15,7 @@ from .arguments import ROLES
 from .errors import CitationUnavailable, EntryNotVisible
 from .evidence import Evidence
 from .index.records import SessionRow
-from .index.spans import Located
+from .index.runs import Located
 from .index.trees import find, tree_columns
 from .request import OpenRequest
 from .response import iso

@@ -19,7 +19,7 @@ from .conversation import Line, Room, Snapshot
 from .cursor import Cursor, encoded, read_cursor
 from .errors import CitationUnavailable, EntryNotVisible, InvalidRequest
 from .evidence import Evidence
-from .index.spans import Located
+from .index.runs import Located
 from .opening import cut
 
 #: Entries read from the file at a time.

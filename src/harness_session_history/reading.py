@@ -14,7 +14,7 @@ import msgspec
 from . import log
 from .archive.entries import Chunk, Facts, FileIdentity
 from .archive.transcript import NotASession, TranscriptReader, Unreadable, can_resume
-from .index import spans, trees
+from .index import runs, trees
 from .index.analysis import documents
 from .index.records import Entries, TreePart
 from .index.schema import NODE_LIMIT
@@ -89,8 +89,8 @@ def read(task: Task) -> Iterator[Frame]:
 
 def _part(chunk: Chunk) -> Part:
     entries = chunk.entries
-    runs = spans.pack(
-        spans.Columns(
+    packed = runs.pack(
+        runs.Columns(
             [entry.node << 1 | entry.role for entry in entries],
             [entry.time for entry in entries],
             [entry.offset for entry in entries],
@@ -101,7 +101,7 @@ def _part(chunk: Chunk) -> Part:
     texts = [entry for entry in entries if entry.text]
     bodies, wholes = documents([entry.text for entry in texts], [entry.search_text for entry in texts])
     columns = Entries(
-        runs,
+        packed,
         [entry.node << 1 | entry.role for entry in texts],
         bodies,
         wholes,

@@ -195,9 +195,12 @@ class Refresh:
         """After much work, joins segments while there is time, and gives back the pages that this frees."""
         from .index.upkeep import give_back, merge
 
-        merge(self.writer, lambda: self.budget.cancelled() or self.budget.left() <= MERGE_SECONDS)
-        self.budget.check()
-        give_back(self.connection)
+        def over() -> bool:
+            return self.budget.cancelled() or self.budget.left() <= MERGE_SECONDS
+
+        merge(self.writer, over)
+        while give_back(self.connection) and not over():
+            pass
 
     def _work(self, backlog: Backlog, intake: Intake) -> None:
         """Reads and writes until nothing waits any more."""

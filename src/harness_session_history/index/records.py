@@ -48,7 +48,7 @@ def slots_for(nodes: int) -> int:
 
 
 class Run(NamedTuple):
-    """Consecutive user or assistant entries of one session as they are stored (see spans.py), but for the session:
+    """Consecutive user or assistant entries of one session as they are stored (see runs.py), but for the session:
     ``first`` is the place of the first (``node << 1 | role``), ``low`` and ``high`` bound the times, ``keys`` are the
     hashes of the entries with text."""
 

@@ -45,7 +45,7 @@ CREATE TABLE sessions(
 CREATE INDEX sessions_by_revision ON sessions(revision);
 
 -- Up to 64 user or assistant entries of one session: where they stand in its file, when they were written, the hashes
--- that their renderings must have (see spans.py). The id is the row of the first, `low` and `high` bound their times.
+-- that their renderings must have (see runs.py). The id is the row of the first, `low` and `high` bound their times.
 CREATE TABLE spans(id INTEGER PRIMARY KEY, low INTEGER NOT NULL, high INTEGER NOT NULL, packed BLOB NOT NULL, keys BLOB NOT NULL);
 CREATE INDEX spans_by_time ON spans(low, high);
 

@@ -59,9 +59,10 @@ def merge(writer: Writer, over: Callable[[], bool]) -> bool:
     return False
 
 
-def give_back(connection: apsw.Connection) -> None:
-    """Gives some free pages back to the file system; the last pages of the file take their places."""
+def give_back(connection: apsw.Connection) -> bool:
+    """Gives some free pages back to the file system; the last pages of the file take their places. True if some are left."""
     connection.execute(f"PRAGMA incremental_vacuum({FREE_PAGES})").fetchall()
+    return bool(connection.pragma("freelist_count"))
 
 
 def truncate_log(connection: apsw.Connection, patience_ms: int = 0) -> bool:

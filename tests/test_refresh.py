@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, SessionNotFound, lookout
@@ -697,3 +698,24 @@ def test_a_copy_stands_in_for_a_file_whose_root_is_away_until_it_comes_back(worl
     assert world.texts("words", refresh=False) == ["older words"]
     (world.folder / "away").rename(world.folder / "second")
     assert world.texts("words") == ["newer words"]
+
+
+def test_when_the_folder_of_the_file_that_counts_moves_the_best_of_the_others_counts(world: World) -> None:
+    session = world.session("a")
+    session.user("word")
+    first, second = session.save("--a--"), session.save("--b--")
+    world.refresh()
+    assert counting(world) == [first]
+    first.parent.rename(first.parent.with_name("--z--"))
+    world.refresh()
+    assert counting(world) == [second] and world.texts("word") == ["word"]
+
+
+def counting(world: World) -> list[Path]:
+    """The files that count for a session."""
+    connection = apsw.Connection(str(world.index))
+    found = [
+        Path(os.fsdecode(row[0])) for row in connection.execute("SELECT path FROM sources WHERE session IS NOT NULL")
+    ]
+    connection.close()
+    return found

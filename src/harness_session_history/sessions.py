@@ -53,14 +53,14 @@ class SessionWriter:
         return all(
             own >= _rank(last_time, size, path)
             for _, path, _, last_time, size in self._files_of(facts.session_id)
-            if path != row.path and path not in self.lost and path not in self.away
+            if path != row.path and self._is_there(path)
         )
 
     def note_duplicate(self, row: SourceRow, facts: Facts) -> None:
         """Records a file of a session for which another file counts."""
         extent = self.writer.extent_of(facts.session_id)
         self.put_source(msgspec.structs.replace(row, session=None), facts)
-        files = self._files_of(facts.session_id)
+        files = [file for file in self._files_of(facts.session_id) if self._is_there(file[1])]
         if extent is None or not any(session == extent.key for _, _, session, _, _ in files):
             self.ask_best(facts.session_id)
 
@@ -95,12 +95,15 @@ class SessionWriter:
     def _files_of(self, session_id: str) -> list[tuple[int, bytes, int | None, int | None, int]]:
         return [file for file in self.writer.sources_of(session_id) if file[1] not in self.leaving]
 
+    def _is_there(self, path: bytes) -> bool:
+        return path not in self.lost and path not in self.away
+
     def ask_best(self, session_id: str) -> bool:
         """Asks for the best of a session's files to be read; False if there is none."""
         files = self._files_of(session_id)
         if not files:
             return False
-        there = [file for file in files if file[1] not in self.lost and file[1] not in self.away]
+        there = [file for file in files if self._is_there(file[1])]
         source, path, _, _, _ = max(there or files, key=lambda file: _rank(file[3], file[4], file[1]))
         self.writer.mark_changed(source)
         self._asked.append(path)

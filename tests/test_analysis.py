@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness_session_history.index.analysis import document
+from harness_session_history.archive.projection import clean
+from harness_session_history.index.analysis import document, documents
 from harness_session_history.index.tokens import read, skeleton
 from search_table import found, texts
 
@@ -130,3 +131,14 @@ def test_the_skeleton_has_every_character_in_its_place(text: str) -> None:
     if complete:
         for start, end, word, _ in read(text).tokens:
             assert folded[start:end] == word
+
+
+@given(
+    st.lists(
+        st.tuples(st.text(max_size=30) | st.sampled_from(["maxRetryCount", "a fooBar b", "", "x\0y"]), st.booleans())
+    )
+)
+def test_many_texts_are_analysed_as_each_of_them_is(texts: list[tuple[str, bool]]) -> None:
+    cleaned = [(clean(text), "red green" if apart else "") for text, apart in texts]
+    bodies, wholes = documents([text for text, _ in cleaned], [apart for _, apart in cleaned])
+    assert list(zip(bodies, wholes, strict=True)) == [document(*one) for one in cleaned]

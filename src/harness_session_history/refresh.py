@@ -46,6 +46,8 @@ PARALLEL_BYTES = 32 << 20
 MOST_READERS = 4
 #: Memory for pages while much is written, of which little is read again.
 WRITING_CACHE_KB = 4_096
+#: A search is hardly slower for so many segments of the full-text index.
+FEW_SEGMENTS = 8
 #: Segments are merged only as long as this much time is left.
 MERGE_SECONDS = 1.0
 
@@ -192,13 +194,14 @@ class Refresh:
         self.writer.commit()
 
     def _merge(self) -> None:
-        """After much work, joins segments while there is time, and gives back the pages that this frees."""
+        """After much work, joins segments while there is time, if there are many, and gives free pages back."""
         from .index.upkeep import give_back, merge
 
         def over() -> bool:
             return self.budget.cancelled() or self.budget.left() <= MERGE_SECONDS
 
-        merge(self.writer, over)
+        if self.writer.segments() > FEW_SEGMENTS:
+            merge(self.writer, over)
         while give_back(self.connection) and not over():
             pass
 

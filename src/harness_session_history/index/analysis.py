@@ -13,7 +13,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate, groupby
+from itertools import accumulate
 
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 """The tokenizer of the search table."""
@@ -283,14 +283,18 @@ def documents(texts: Sequence[str], search_texts: Sequence[str]) -> tuple[list[s
     if not words:
         return bodies, wholes
     pieces: list[str] = []
-    last = 0
+    ends = list(accumulate([len(texts[at]) + 1 for at in plain]))
+    last = number = 0
+    own: list[str] = []
     for start, end, cut in words:
+        if start >= ends[number]:
+            wholes[plain[number]] = " ".join(own)
+            number, own = bisect_right(ends, start), []
+        own.append(joined[start:end])
         pieces += (joined[last:start], cut)
         last = end
+    wholes[plain[number]] = " ".join(own)
     pieces.append(joined[last:])
     for at, body in zip(plain, "".join(pieces).split("\0"), strict=True):
         bodies[at] = body
-    ends = list(accumulate([len(texts[at]) + 1 for at in plain]))
-    for number, own in groupby(words, lambda word: bisect_right(ends, word[0])):
-        wholes[plain[number]] = " ".join([joined[start:end] for start, end, _ in own])
     return bodies, wholes

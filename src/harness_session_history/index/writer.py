@@ -250,6 +250,11 @@ class Writer:
         """Whether tokens of deleted sessions may still lie in segments that no longer show them."""
         return bool(self._meta("purge"))
 
+    def segments(self) -> int:
+        """How many segments the full-text index has."""
+        found = self.connection.execute("SELECT count(DISTINCT segid) FROM search_idx").fetchone()
+        return int(found[0]) if found else 0
+
     def merge_all(self, pages: int) -> None:
         """Begins to merge all segments into one."""
         self.connection.execute("INSERT INTO search(search, rank) VALUES('merge', ?)", (-pages,))

@@ -410,3 +410,36 @@ def test_many_replaced_sessions_leave_few_segments(world: World) -> None:
         world.refresh()
     assert count_segments(world) <= 48
     assert len(world.found("version3", refresh=False, limit=20)) == 20 and not world.found("version2", refresh=False)
+
+
+def segments(world: World) -> int:
+    connection = apsw.Connection(str(world.index))
+    found = connection.execute("SELECT count(DISTINCT segid) FROM search_idx").get
+    connection.close()
+    assert isinstance(found, int)
+    return found
+
+
+def test_many_small_refreshes_leave_few_segments(world: World) -> None:
+    session = world.session("a")
+    session.user("word0 common")
+    session.save()
+    most = 0
+    for n in range(1, 60):
+        session.lines.clear()
+        session.user(f"word{n} common")
+        append(session.path(), session.lines)
+        assert world.texts(f"word{n}") == [f"word{n} common"]
+        most = max(most, segments(world))
+    assert 8 < most <= 20
+    assert len(world.texts("common", limit=20)) == 20
+
+
+def test_maintenance_joins_segments(world: World) -> None:
+    for n in range(12):
+        world.say(f"s{n}", f"word{n} common")
+        world.refresh()
+    assert segments(world) == 12
+    maintain(world)
+    assert segments(world) == 1
+    assert len(world.texts("common")) == 10

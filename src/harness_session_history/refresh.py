@@ -46,8 +46,6 @@ PARALLEL_BYTES = 32 << 20
 MOST_READERS = 4
 #: Memory for pages while much is written, of which little is read again.
 WRITING_CACHE_KB = 4_096
-#: A search is hardly slower for so many segments of the full-text index.
-FEW_SEGMENTS = 8
 #: Segments are merged only as long as this much time is left.
 MERGE_SECONDS = 1.0
 
@@ -140,6 +138,8 @@ class Refresh:
                 self._work(backlog, intake)
             if backlog.bytes >= PARALLEL_BYTES:
                 self._merge()
+            else:
+                self._merge_some()
         except (Stopped, apsw.InterruptError):
             self.writer.rollback()
             self.connection.set_progress_handler(None)
@@ -195,7 +195,7 @@ class Refresh:
 
     def _merge(self) -> None:
         """After much work, joins segments while there is time, if there are many, and gives free pages back."""
-        from .index.upkeep import give_back, merge
+        from .index.upkeep import FEW_SEGMENTS, give_back, merge
 
         def over() -> bool:
             return self.budget.cancelled() or self.budget.left() <= MERGE_SECONDS
@@ -204,6 +204,11 @@ class Refresh:
             merge(self.writer, over)
         while give_back(self.connection) and not over():
             pass
+
+    def _merge_some(self) -> None:
+        from .index.upkeep import merge_some
+
+        merge_some(self.writer)
 
     def _work(self, backlog: Backlog, intake: Intake) -> None:
         """Reads and writes until nothing waits any more."""

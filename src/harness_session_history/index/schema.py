@@ -59,7 +59,8 @@ CREATE TABLE hidden(id INTEGER PRIMARY KEY);
 
 CREATE VIRTUAL TABLE search USING fts5(body, whole, content='', contentless_delete=1,
   tokenize="porter unicode61 remove_diacritics 2");
-INSERT INTO search(search, rank) VALUES('automerge', 0), ('crisismerge', 16), ('hashsize', 8388608);
+-- Segments are merged by whoever has the time for it (see upkeep.py), not in the midst of writing.
+INSERT INTO search(search, rank) VALUES('automerge', 0), ('crisismerge', 256), ('hashsize', 8388608);
 """
 
 TABLE_NAMES = {"meta", "sources", "sessions", "spans", "trees", "hidden", "search"} | {

@@ -11,6 +11,8 @@ from .writer import Writer
 
 #: Pages that one step of a merge may write; a step is one short transaction.
 STEP_PAGES = 250
+#: A search is hardly slower for so many segments of the full-text index; with more than MANY_SEGMENTS it is.
+FEW_SEGMENTS, MANY_SEGMENTS = 8, 16
 #: Free pages that are given back in one go, in one transaction.
 FREE_PAGES = 2000
 #: How long maintenance waits for readers to leave the log.
@@ -25,6 +27,8 @@ def tidy(writer: Writer, over: Callable[[], bool]) -> None:
     purging = writer.wants_purge()
     if purging and not purge(writer, over):
         return
+    if writer.segments() > FEW_SEGMENTS:
+        merge(writer, over)
     give_back(writer.connection)
     if truncate_log(writer.connection, PATIENCE_MS) and purging:
         writer.begin()
@@ -57,6 +61,14 @@ def merge(writer: Writer, over: Callable[[], bool]) -> bool:
         if done:
             return True
     return False
+
+
+def merge_some(writer: Writer) -> None:
+    """One step of a merge if there are many segments: what a small refresh can do beside its work."""
+    if writer.segments() > MANY_SEGMENTS:
+        writer.begin()
+        writer.merge_step(STEP_PAGES)
+        writer.commit()
 
 
 def give_back(connection: apsw.Connection) -> bool:

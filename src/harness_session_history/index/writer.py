@@ -252,7 +252,11 @@ class Writer:
 
     def segments(self) -> int:
         """How many segments the full-text index has."""
-        found = self.connection.execute("SELECT count(DISTINCT segid) FROM search_idx").fetchone()
+        found = self.connection.execute(
+            "WITH RECURSIVE segments(id) AS (SELECT min(segid) FROM search_idx UNION ALL "
+            "SELECT (SELECT min(segid) FROM search_idx WHERE segid > segments.id) FROM segments WHERE id IS NOT NULL) "
+            "SELECT count(id) FROM segments"
+        ).fetchone()
         return int(found[0]) if found else 0
 
     def merge_all(self, pages: int) -> None:

@@ -274,7 +274,7 @@ def check_catalog(history: SessionHistory) -> None:
     desk = history._engine.readers.desk
     anew = Catalog(desk.catalog.below)
     anew.update(desk.connection())
-    left_out = ("selections", "compared", "_ordered", "_latest", "_paths")
+    left_out = ("selections", "compared", "_ordered", "_latest", "_paths", "_asked_last")
     kept, wanted = (
         {name: value for name, value in vars(c).items() if name not in left_out} for c in (desk.catalog, anew)
     )

@@ -194,14 +194,13 @@ class Refresh:
         self.writer.commit()
 
     def _merge(self) -> None:
-        """After much work, joins segments while there is time, if there are many, and gives free pages back."""
-        from .index.upkeep import FEW_SEGMENTS, give_back, merge
+        """After much work, joins segments while there is time, and gives the pages back that this frees."""
+        from .index.upkeep import give_back, merge
 
         def over() -> bool:
             return self.budget.cancelled() or self.budget.left() <= MERGE_SECONDS
 
-        if self.writer.segments() > FEW_SEGMENTS:
-            merge(self.writer, over)
+        merge(self.writer, over)
         while give_back(self.connection) and not over():
             pass
 

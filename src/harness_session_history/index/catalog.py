@@ -50,6 +50,7 @@ class Catalog:
         self.key_by_id: dict[str, int] = {}
         self.key_by_path: dict[bytes, int] = {}
         self._ordered: list[int] = []
+        self._asked_last = (0, 0)
         #: Which sessions a caller's filters selected, by the filters; emptied whenever the catalog changes.
         self.selections: dict[tuple[object, ...], frozenset[int]] = {}
         #: The files that were compared with this catalog last, and how they differ; emptied likewise.
@@ -95,7 +96,7 @@ class Catalog:
                 self.outside.add(session.key)
             if session.source is not None:
                 self.key_by_path[session.path] = session.key
-        self._ordered, self._latest, self._paths = [], [], {}
+        self._ordered, self._latest, self._paths, self._asked_last = [], [], {}, (0, 0)
         self.selections.clear()
         self.compared = None
         self.revision = revision
@@ -115,11 +116,17 @@ class Catalog:
 
     def session_of(self, row: int) -> int:
         """The key of the session that has a row. Raises Unsound if none has."""
-        keys, slot = self.ordered_keys(), row >> SLOT_SHIFT
-        at = bisect_right(keys, slot) - 1
-        if at < 0 or slot >= keys[at] + self.sessions[keys[at]].slots:
-            raise Unsound("a session is missing")
-        return keys[at]
+        slot = row >> SLOT_SHIFT
+        key, end = self._asked_last
+        if not key <= slot < end:  # (rows come in order, so that many are of the session of the one before)
+            keys = self.ordered_keys()
+            at = bisect_right(keys, slot) - 1
+            key = keys[at] if at >= 0 else 0
+            end = key + self.sessions[key].slots if at >= 0 else 0
+            if slot >= end:
+                raise Unsound("a session is missing")
+            self._asked_last = key, end
+        return key
 
     def slots_of(self, keys: Iterable[int]) -> list[int]:
         """The slots in which sessions have rows."""

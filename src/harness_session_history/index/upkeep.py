@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import apsw
@@ -13,6 +14,8 @@ from .writer import Writer
 STEP_PAGES = 250
 #: A search is hardly slower for so many segments of the full-text index; with more than MANY_SEGMENTS it is.
 FEW_SEGMENTS, MANY_SEGMENTS = 8, 16
+#: Pages that one step of a merge beside a small refresh may write, and how long such steps may take.
+SMALL_STEP_PAGES, SMALL_STEPS_SECONDS = 16, 0.003
 #: Free pages that are given back in one go, in one transaction.
 FREE_PAGES = 2000
 #: How long maintenance waits for readers to leave the log.
@@ -64,10 +67,12 @@ def merge(writer: Writer, over: Callable[[], bool]) -> bool:
 
 
 def merge_some(writer: Writer) -> None:
-    """One step of a merge if there are many segments: what a small refresh can do beside its work."""
+    """Some small steps of a merge if there are many segments: what a small refresh can do beside its work."""
     if writer.segments() > MANY_SEGMENTS:
+        until = time.monotonic() + SMALL_STEPS_SECONDS
         writer.begin()
-        writer.merge_step(STEP_PAGES)
+        while not writer.merge_step(SMALL_STEP_PAGES) and time.monotonic() < until:
+            pass
         writer.commit()
 
 

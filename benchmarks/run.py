@@ -318,8 +318,16 @@ def analysis(b: Bench) -> Iterable[Row]:
     yield Row("the same, analysis in the reading process", "MB/s", writing, plain, "unicode61", target="≤ 1.25 ×")
 
 
+def steps(b: Bench) -> Iterable[Row]:
+    """Where the processor's time of a cold index goes."""
+    from .steps import of
+
+    for step, seconds in of(b.main, b.new_index("steps")):
+        yield Row(f"CPU time for 1 GB: {step}", "s", seconds)
+
+
 EXPERIMENTS: dict[str, Callable[[Bench], Iterable[Row]]] = {
-    f.__name__: f for f in (cold, single, unchanged, append, search, filters, read, start, stall, analysis)
+    f.__name__: f for f in (cold, single, unchanged, append, search, filters, read, start, stall, analysis, steps)
 }
 
 

@@ -41,7 +41,7 @@ def anchor(heading: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_page_is_short(page: Path) -> None:
-    assert len(text(page).splitlines()) <= {"answers.md": 220, "recall.md": 160, "performance.md": 130}.get(
+    assert len(text(page).splitlines()) <= {"answers.md": 220, "recall.md": 160, "performance.md": 170}.get(
         page.name, 90
     )
 

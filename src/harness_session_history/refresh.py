@@ -270,8 +270,10 @@ class Refresh:
 
 
 def readers_for(size: int, files: int) -> int:
-    """How many processes should read so many bytes of so many files: none for little, else one for each processor. With the one that
-    writes these are more than there are processors, but reading is most of the work and so none of them is ever idle."""
+    """How many processes should read so many bytes of so many files: none for little, else one for each processor.
+
+    With the one that writes these are more than there are processors; reading is most of the work, so none is ever idle.
+    """
     if size < PARALLEL_BYTES or not sys.executable:
         return 0
     return min(MOST_READERS, files, os.cpu_count() or 1)

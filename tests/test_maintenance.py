@@ -443,3 +443,23 @@ def test_maintenance_joins_segments(world: World) -> None:
     maintain(world)
     assert segments(world) == 1
     assert len(world.texts("common")) == 10
+
+
+def test_segments_that_a_large_refresh_had_no_time_to_join_are_left_to_maintenance(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(12):
+        world.say(f"s{n}", f"word{n} common")
+        world.refresh()
+    monkeypatch.setattr("harness_session_history.refresh.PARALLEL_BYTES", 0)
+    monkeypatch.setattr("harness_session_history.refresh.MERGE_SECONDS", 1e9)
+    world.say("last", "word12 common")
+    world.refresh()
+    assert segments(world) == 13
+    desk = world._history._engine.readers.desk  # type: ignore[union-attr]
+    world.texts("common")
+    assert desk.catalog.merge
+    maintain(world)
+    assert segments(world) == 1
+    world.texts("common")
+    assert not desk.catalog.merge

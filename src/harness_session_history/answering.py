@@ -82,7 +82,7 @@ class Answerer:
         self, request: AnyRequest, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
     ) -> HistoryResult:
         difference, freshness = self.lookout.freshness(desk, request.session_id, cancelled)
-        if difference.pending or desk.catalog.purge or self.index.log_bytes() > LONG_LOG_BYTES:
+        if difference.pending or desk.catalog.purge or desk.catalog.merge or self.index.log_bytes() > LONG_LOG_BYTES:
             self.found_work()
         views = self._views(desk)
         marker: Callable[[str], list[tuple[int, int]]] | None = None

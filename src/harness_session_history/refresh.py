@@ -194,8 +194,9 @@ class Refresh:
         self.writer.commit()
 
     def _merge(self) -> None:
-        """After much work, joins segments while there is time, and gives the pages back that this frees."""
-        from .index.upkeep import give_back, merge
+        """After much work, joins segments while there is time, and gives the pages back that this frees. What is left is
+        noted for maintenance."""
+        from .index.upkeep import FEW_SEGMENTS, give_back, merge
 
         def over() -> bool:
             return self.budget.cancelled() or self.budget.left() <= MERGE_SECONDS
@@ -203,6 +204,7 @@ class Refresh:
         merge(self.writer, over)
         while give_back(self.connection) and not over():
             pass
+        self.writer.note_merge(self.writer.segments() > FEW_SEGMENTS)
 
     def _merge_some(self) -> None:
         from .index.upkeep import merge_some

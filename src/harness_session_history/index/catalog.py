@@ -44,7 +44,7 @@ class Catalog:
         self.outside: set[int] = set()
         self.revision = -1
         self.snapshot_at: int | None = None
-        self.purge = False
+        self.purge = self.merge = False
         self.sources: dict[bytes, SourceRow] = {}
         self.sessions: dict[int, SessionRow] = {}
         self.key_by_id: dict[str, int] = {}
@@ -65,9 +65,11 @@ class Catalog:
         Called inside a read transaction, it agrees with whatever is read in it. Raises Unsound.
         """
         values = dict(
-            connection.execute("SELECT name, value FROM meta WHERE name IN ('revision', 'snapshot_at', 'purge')")
+            connection.execute(
+                "SELECT name, value FROM meta WHERE name IN ('revision', 'snapshot_at', 'purge', 'merge')"
+            )
         )
-        if len(values) < 3 or not isinstance(values["revision"], int):
+        if len(values) < 4 or not isinstance(values["revision"], int):
             raise Unsound("the notes of the last commit are gone")
         revision = values["revision"]
         if revision == self.revision:
@@ -101,7 +103,7 @@ class Catalog:
         self.compared = None
         self.revision = revision
         self.snapshot_at = values["snapshot_at"]
-        self.purge = bool(values["purge"])
+        self.purge, self.merge = bool(values["purge"]), bool(values["merge"])
         return True
 
     def _drop(self, key: int) -> None:

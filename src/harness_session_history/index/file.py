@@ -217,7 +217,9 @@ class IndexFile:
             _configure(connection)
             with connection:
                 connection.execute(TABLES)
-                connection.execute("INSERT INTO meta VALUES('revision', 0), ('snapshot_at', NULL), ('purge', 0)")
+                connection.execute(
+                    "INSERT INTO meta VALUES('revision', 0), ('snapshot_at', NULL), ('purge', 0), ('merge', 0)"
+                )
                 counts = {**dict.fromkeys(NOTES, 0), **quick_counts(connection)}
                 connection.executemany("INSERT INTO meta VALUES(?,?)", list(counts.items()))
                 connection.pragma("application_id", APPLICATION_ID)

@@ -30,8 +30,9 @@ def tidy(writer: Writer, over: Callable[[], bool]) -> None:
     purging = writer.wants_purge()
     if purging and not purge(writer, over):
         return
-    if writer.segments() > FEW_SEGMENTS:
-        merge(writer, over)
+    if writer.segments() > FEW_SEGMENTS and not merge(writer, over):
+        return
+    writer.note_merge(False)
     give_back(writer.connection)
     if truncate_log(writer.connection, PATIENCE_MS) and purging:
         writer.begin()

@@ -269,6 +269,13 @@ class Writer:
         self.connection.execute("INSERT INTO search(search, rank) VALUES('merge', ?)", (pages,))
         return self.connection.total_changes() - before < 2
 
+    def note_merge(self, wanted: bool) -> None:
+        """Notes whether segments are left that should be merged; in a transaction of its own, if that is news."""
+        if bool(self._meta("merge")) != wanted:
+            self.begin()
+            self._set_meta("merge", wanted)
+            self.commit()
+
     def purged(self) -> None:
         self._set_meta("purge", 0)
 

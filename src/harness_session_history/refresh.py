@@ -111,7 +111,8 @@ class Refresh:
             self._write(difference)
 
     def _write(self, difference: Difference) -> None:
-        from .intake import Intake  # (what reads and writes is loaded by a run that has something to read)
+        from .index.upkeep import merge_some  # (what reads and writes is loaded by a run that has something to read)
+        from .intake import Intake
 
         assert self.seen is not None
         backlog = Backlog(self.seen, self.progress)
@@ -139,7 +140,7 @@ class Refresh:
             if backlog.bytes >= PARALLEL_BYTES:
                 self._merge()
             else:
-                self._merge_some()
+                merge_some(self.writer)
         except (Stopped, apsw.InterruptError):
             self.writer.rollback()
             self.connection.set_progress_handler(None)
@@ -205,11 +206,6 @@ class Refresh:
         while give_back(self.connection) and not over():
             pass
         self.writer.note_merge(self.writer.segments() > FEW_SEGMENTS)
-
-    def _merge_some(self) -> None:
-        from .index.upkeep import merge_some
-
-        merge_some(self.writer)
 
     def _work(self, backlog: Backlog, intake: Intake) -> None:
         """Reads and writes until nothing waits any more."""

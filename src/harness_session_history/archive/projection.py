@@ -152,14 +152,15 @@ def project_all(roles: Sequence[int], contents: Sequence[str | Sequence[Block]])
     """`project` of many messages; those of one text block, which are nearly all, are looked through as one text."""
     singles = [_single(content) for content in contents]
     clean_all = is_clean("\n".join([single for single in singles if single]))
-    return [
-        (_block_text(role, single), "")
-        if single and clean_all
-        else ("", "")
-        if single == ""
-        else project(role, content)
-        for role, content, single in zip(roles, contents, singles, strict=True)
-    ]
+    found = []
+    for role, content, single in zip(roles, contents, singles, strict=True):
+        if single == "":
+            found.append(("", ""))
+        elif single is not None and clean_all:
+            found.append((_block_text(role, single), ""))
+        else:
+            found.append(project(role, content))
+    return found
 
 
 def _single(content: str | Sequence[Block]) -> str | None:

@@ -109,7 +109,7 @@ class Scanner:
         of one session: as many as there are up to `limit`, and what was found besides."""
         low, high = max(within[0], self.bounds[0]), min(within[1], self.bounds[1])
         keys = self._only_session(low, high) if self._allowed is None else self._allowed_between(low, high)
-        if self._allowed is None and not keys or self._allowed is not None and "*" in expression:
+        if (self._allowed is None and not keys) or (self._allowed is not None and "*" in expression):
             return self._skipping(expression, limit, (low, high), per_session, weigh)
         found: list[tuple[int, float]] = []
         share = limit if per_session is None else per_session

@@ -61,9 +61,7 @@ class FakeHistory:
             raise self.error
         return self.answer
 
-    async def refresh(
-        self, session_id: str | None = None, progress: Callable[..., None] | None = None
-    ) -> dict[str, Any]:
+    def refresh_now(self, session_id: str | None = None, progress: Callable[..., None] | None = None) -> dict[str, Any]:
         self.asked.append({"session_id": session_id})
         assert progress is not None
         progress(1, 2, 1 << 20, 2 << 20)

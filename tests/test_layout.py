@@ -157,9 +157,3 @@ def test_a_reading_process_loads_only_what_reads() -> None:
     others = {name for name in own if name and not within(name, "archive", "index", *NEUTRAL)}
     assert others == {"pipeline", "reading"}
     assert not {"apsw", "asyncio", "logging", "subprocess"} & loaded_by("pipeline")
-
-
-def test_the_process_of_a_refresh_has_started_its_readers_before_it_loads_anything() -> None:
-    own = {name for name in loaded_by("refresher") if within(name, NAME)}
-    assert own == {NAME, f"{NAME}.children", f"{NAME}.refresher"}
-    assert "msgspec" not in loaded_by("refresher")

@@ -1,15 +1,27 @@
-"""Processes of our own: this interpreter running one of this package's modules."""
+"""Processes of our own: this interpreter running one of this package's modules, or a copy of this very process."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
+from typing import IO, TYPE_CHECKING, Protocol
 
-TYPE_CHECKING = False  # as type checkers know it: a child that only starts others does without `typing`
 if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
     from typing import Any
+
+
+class Child(Protocol):
+    """A process that takes orders on one stream and may answer on another."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+    def kill(self) -> None: ...
+    def wait(self) -> int: ...
 
 
 def start(module: str, *words: str, answers: bool, **more: Any) -> subprocess.Popen[bytes]:
@@ -17,6 +29,8 @@ def start(module: str, *words: str, answers: bool, **more: Any) -> subprocess.Po
 
     `more` goes to ``subprocess.Popen``. Raises OSError.
     """
+    import subprocess
+
     return subprocess.Popen(
         # -P: what lies in the caller's folder must not stand in for a module that the child imports.
         [sys.executable, "-P", "-m", f"harness_session_history.{module}", *words],
@@ -28,7 +42,69 @@ def start(module: str, *words: str, answers: bool, **more: Any) -> subprocess.Po
     )
 
 
-def end(child: subprocess.Popen[bytes]) -> None:
+def may_copy() -> bool:
+    """Whether this process may be copied: only where no other thread can hold a lock that the copy would wait for, and
+    where the system's own libraries stand it."""
+    import threading
+
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
+class Copy:
+    """A copy of this process that does `work` with its orders and its answers, and then ends. Raises OSError.
+
+    It is there at once, with all that is loaded; but it may use nothing that this process has opened.
+    """
+
+    def __init__(self, work: Callable[[IO[bytes], IO[bytes]], object]) -> None:
+        orders, stdin = os.pipe()
+        stdout, answers = os.pipe()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            for end in (orders, stdin, stdout, answers):
+                os.close(end)
+            raise
+        if self.pid == 0:
+            _work_alone(work, orders, answers)
+        os.close(orders)
+        os.close(answers)
+        self.stdin: IO[bytes] = os.fdopen(stdin, "wb")
+        self.stdout: IO[bytes] = os.fdopen(stdout, "rb")
+        self._status: int | None = None
+
+    def kill(self) -> None:
+        if self._status is None:
+            import signal
+
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        if self._status is None:
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._status
+
+
+def _work_alone(work: Callable[[IO[bytes], IO[bytes]], object], orders: int, answers: int) -> None:
+    """What the copy does. Never returns: what belongs to the process that was copied is not cleaned up twice."""
+    import signal
+
+    status = 1
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        os.dup2(orders, 0)
+        os.dup2(answers, 1)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        work(os.fdopen(0, "rb"), os.fdopen(1, "wb"))
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def end(child: Child) -> None:
     """Ends a child, whatever it is doing."""
     child.kill()
     child.wait()

@@ -62,6 +62,8 @@ def _run(words: list[str]) -> int:
     if arguments is not None:
         build_request(**arguments)  # refused before any file is looked at, the settings included
         return _ask(options, arguments)
+    if options.command == "refresh":
+        return _refresh(options)
     import asyncio
 
     return asyncio.run(_perform(options))
@@ -76,14 +78,21 @@ def _ask(options: argparse.Namespace, arguments: dict[str, Any]) -> int:
     return 0
 
 
+def _refresh(options: argparse.Namespace) -> int:
+    history = _open_history(options)
+    try:
+        with _progress() as progress:
+            freshness = history.refresh_now(session_id=options.session_id, progress=progress)
+        _require_complete(freshness)
+        _show_freshness(freshness, options.json)
+    finally:
+        history.close_now()
+    return 0
+
+
 async def _perform(options: argparse.Namespace) -> int:
     async with _open_history(options) as history:
-        if options.command == "refresh":
-            with _progress() as progress:
-                freshness = await history.refresh(session_id=options.session_id, progress=progress)
-            _require_complete(freshness)
-            _show_freshness(freshness, options.json)
-        elif options.command == "maintain":
+        if options.command == "maintain":
             if options.watch and sys.stderr.isatty():
                 print("watching; Ctrl-C ends it", file=sys.stderr)
             with _progress() as progress:

@@ -17,7 +17,7 @@ import msgspec
 from .reading import End, Failed, Frame, Task, read
 
 if TYPE_CHECKING:
-    import subprocess
+    from .children import Child
 
 #: Bytes of a reader's frames that may wait for the writer: as much as is read while a batch is written; of a single file,
 #: which is written as it is read, less.
@@ -90,7 +90,7 @@ class _Buffer:
 class ReaderProcess:
     """One child that reads tasks in order; `frames` gives those of the next task."""
 
-    def __init__(self, child: subprocess.Popen[bytes], tasks: Sequence[Task]) -> None:
+    def __init__(self, child: Child, tasks: Sequence[Task]) -> None:
         self._child = child
         self._frames = _Buffer(WAITING_BYTES if len(tasks) > 1 else WAITING_OF_ONE)
         self._decoder = msgspec.msgpack.Decoder(Frame)
@@ -142,19 +142,8 @@ class ReaderProcess:
 class Readers:
     """Some reading processes; the tasks' frames come in the order of the tasks."""
 
-    def __init__(self, tasks: Sequence[Task], count: int, started: list[subprocess.Popen[bytes]]) -> None:
-        """At most `count` processes, those that are `started` first (they are taken from the list). Raises OSError."""
-        from .children import start  # (not wanted by the child, which runs this module as well)
-
-        count = min(count, len(tasks))
-        self._readers: list[ReaderProcess] = []
-        try:
-            for at in range(count):
-                child = started.pop() if started else start("pipeline", answers=True)
-                self._readers.append(ReaderProcess(child, tasks[at::count]))
-        except OSError:
-            self.close()
-            raise
+    def __init__(self, tasks: Sequence[Task], children: Sequence[Child]) -> None:
+        self._readers = [ReaderProcess(child, tasks[at :: len(children)]) for at, child in enumerate(children)]
         self._next = 0
 
     def frames(self, check: Callable[[], None]) -> Iterator[Frame]:
@@ -168,12 +157,27 @@ class Readers:
             reader.close()
 
 
-def main() -> None:
-    """The child: reads tasks from standard input and writes their frames to standard output."""
+def start_readers(count: int) -> list[Child]:
+    """So many reading processes that wait for their tasks. Raises OSError."""
+    from .children import Copy, end, may_copy, start  # (not wanted by the child, which runs this module as well)
+
+    children: list[Child] = []
+    try:
+        copied = may_copy()
+        for _ in range(count):
+            children.append(Copy(serve) if copied else start("pipeline", answers=True))
+    except OSError:
+        for child in children:
+            end(child)
+        raise
+    return children
+
+
+def serve(tasks: IO[bytes], frames: IO[bytes]) -> None:
+    """The child: reads tasks from one stream and writes their frames to the other."""
     if hasattr(os, "nice"):
         os.nice(STANDING_BACK)
     gc.disable()  # what is read holds no cycles, and looking for some would take a twentieth of the time
-    tasks, frames = sys.stdin.buffer, sys.stdout.buffer
     if sys.platform == "linux":
         import fcntl
 
@@ -211,4 +215,4 @@ def _announce(path: bytes) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(sys.stdin.buffer, sys.stdout.buffer)

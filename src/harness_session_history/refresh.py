@@ -30,8 +30,7 @@ from .index.writer import Overtaken, Writer
 from .sessions import SessionWriter
 
 if TYPE_CHECKING:
-    import subprocess
-
+    from .children import Child
     from .intake import Intake
     from .pipeline import Readers
     from .reading import Task
@@ -63,7 +62,7 @@ class Refresh:
         progress: Progress | None = None,
         elsewhere: Callable[[int], Outcome] | None = None,
         is_current: Callable[[], bool] = lambda: True,
-        started: list[subprocess.Popen[bytes]] | None = None,
+        started: list[Child] | None = None,
     ) -> None:
         #: Does the work in another process, which is told how many reading processes that is worth.
         self.elsewhere, self.is_current = elsewhere, is_current
@@ -247,10 +246,12 @@ class Refresh:
         count = len(self.started) or readers_for(sum(item.bytes for item in waiting), len(waiting))
         if count == 0:
             return None
-        from .pipeline import Readers
+        from .pipeline import Readers, start_readers
 
         try:
-            return Readers([self._task(item) for item in waiting], count, self.started)
+            children = self.started[:] or start_readers(count)
+            self.started.clear()
+            return Readers([self._task(item) for item in waiting], children)
         except OSError as error:
             log.warning("no process can be started for reading: %s", error)
             return None

@@ -1,6 +1,6 @@
 """A large refresh in a process of its own, so that the caller's event loop never waits for this process's interpreter.
 
-The child (`refresher`) does what the caller would have done, under the same lock and budget, and says so on its standard
+The child does what the caller would have done, under the same lock and budget, and says so on its standard
 output, one JSON document a line. It ends when its standard input does: nothing is left behind by a caller that is killed.
 """
 
@@ -12,7 +12,7 @@ import queue
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
@@ -20,9 +20,6 @@ from .budget import Budget, Lost, Outcome, Progress, Stopped
 from .children import end, start
 from .errors import SessionHistoryError
 from .settings import Settings
-
-if TYPE_CHECKING:
-    import subprocess
 
 #: How long after its deadline a child may still take to say what it did.
 GRACE_SECONDS = 1.0
@@ -34,6 +31,7 @@ class Order(msgspec.Struct):
     settings: Settings
     session_id: str | None
     seconds: float | None
+    readers: int
 
 
 class Report(msgspec.Struct, omit_defaults=True):
@@ -51,14 +49,14 @@ def refresh(
     Raises Lost, and Stopped if the caller has gone.
     """
     try:
-        child = start("refresher", str(readers), answers=True)
+        child = start("remote", answers=True)
     except OSError as error:
         raise Lost from error
     lines: queue.Queue[bytes] = queue.Queue()
     assert child.stdin is not None and child.stdout is not None
     threading.Thread(target=_pump, args=(child.stdout, lines), daemon=True).start()
     try:
-        order = Order(settings, session_id, None if budget.deadline is None else budget.left())
+        order = Order(settings, session_id, None if budget.deadline is None else budget.left(), readers)
         with contextlib.suppress(OSError):
             child.stdin.write(msgspec.json.encode(order) + b"\n")
             child.stdin.flush()
@@ -95,15 +93,18 @@ def _pump(stream: BinaryIO, lines: queue.Queue[bytes]) -> None:
     lines.put(b"")
 
 
-def serve(readers: list[subprocess.Popen[bytes]]) -> None:
-    """The child: does what it is told, with the reading processes that it has started."""
+def main() -> None:
+    """The child: does what it is told."""
     from .desk import Desk
     from .index.file import IndexFile
     from .index.freshness import prefixes
     from .lookout import Lookout
+    from .pipeline import start_readers
     from .updating import Updater
 
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    # Before there is a second thread, so that they may be copies of this process.
+    readers = start_readers(order.readers)
     threading.Thread(target=_end_with_the_caller, daemon=True).start()
     deadline = None if order.seconds is None else time.monotonic() + order.seconds
     settings, index = order.settings, IndexFile(order.settings.index)
@@ -141,3 +142,7 @@ def _say(report: Report) -> None:
 def _end_with_the_caller() -> None:
     os.read(sys.stdin.fileno(), 1)  # not through the buffer: its lock must be free when the interpreter ends
     os._exit(1)  # a transaction that is cut off so is rolled back by whoever opens the index next
+
+
+if __name__ == "__main__":
+    main()

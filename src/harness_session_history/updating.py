@@ -21,7 +21,7 @@ from .refresh import Refresh
 from .settings import Settings
 
 if TYPE_CHECKING:
-    import subprocess
+    from .children import Child
 
 #: How long maintenance waits for the writer's lock to clean up.
 TIDY_SECONDS = 25.0
@@ -38,7 +38,7 @@ class Updater:
         lookout: Lookout,
         *,
         alone: bool,
-        readers: list[subprocess.Popen[bytes]] | None = None,
+        readers: list[Child] | None = None,
     ) -> None:
         self.settings, self.index, self.lookout, self.alone = settings, index, lookout, alone
         self.readers = [] if readers is None else readers

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness_session_history.index.match import Matcher
+from harness_session_history.index.pattern import Pattern
+from harness_session_history.index.places import Sweep, candidates
 from harness_session_history.index.query import parse
 from search_table import texts
 
@@ -149,3 +151,39 @@ def test_spans_lie_inside_the_text_in_order(text: str) -> None:
 
 def test_a_quoted_capital_that_the_tokenizer_does_not_know_is_found() -> None:
     assert Matcher(parse('"\U0001e900"')).holds("say \U0001e900 twice")
+
+
+WORDS = (
+    "deploy",
+    "Deployed",
+    "a",
+    "A",
+    "retry",
+    "maxRetry",
+    "HTTPRetry",
+    "reTry",
+    "RETRIED",
+    "x1Retry",
+    "_",
+    ".",
+    "the",
+)
+
+
+@given(st.lists(st.sampled_from(WORDS)), st.data())
+@settings(max_examples=300)
+def test_one_pass_finds_what_looking_for_each_term_finds(words: list[str], data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from(["", " "])).join(words)
+    patterns = [Pattern(term) for term in parse("deploy a retry the x1").terms]
+    found = set(Sweep(patterns).places(text))
+    for term, pattern in enumerate(patterns):
+        assert set(candidates(pattern, term, text, text.lower(), 0, len(text))) <= found
+    for place in found:
+        assert place in candidates(patterns[place.term], place.term, text, text.lower(), place.start, len(text))
+
+
+def test_the_window_holds_as_many_of_many_terms_as_possible() -> None:
+    many = "alpha beta gamma delta epsilon zeta"
+    text = "the " * 400 + "alpha beta gamma " + "alpha " * 400 + many + " the" * 400
+    snippet, cut = matcher(f"{many} the").snippet(text, 80)
+    assert cut and many in snippet and "the" in snippet

@@ -7,13 +7,12 @@ for that: a plain search in its folded characters names the places, and only the
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from .analysis import in_word, is_unspaced, unify
+from .analysis import unify
 from .graphemes import break_after, break_before
 from .pattern import Pattern
+from .places import Place, Sweep, candidates
 from .query import Query
 from .tokens import Reading, read, skeleton
 
@@ -24,17 +23,7 @@ _READS = 6  # windows tried for a snippet
 _REACH = 20  # code points read before and behind a place: words may be inflected, or have much between them
 _NEAR = 300  # code points from a rare term within which a frequent one is looked for
 _LONGEST_WORD = 130
-
-_ASCII_LETTERS = re.compile("[a-z0-9]*").match  # matches everywhere
-
-
-class _Place(NamedTuple):
-    """A place in a text where a term may stand; ``sure`` if nothing more need be read to know."""
-
-    start: int
-    end: int
-    term: int
-    sure: bool
+_MANY_TERMS = 4  # from so many on, they are looked for in one pass
 
 
 class Matcher:
@@ -43,6 +32,7 @@ class Matcher:
     def __init__(self, query: Query) -> None:
         self._patterns = [Pattern(term) for term in query.terms]
         self._literal = [i for i, term in enumerate(query.terms) if term.literal]
+        self._sweep = Sweep(self._patterns) if len(self._patterns) >= _MANY_TERMS else None
 
     def holds(self, text: str) -> bool:
         """Whether ``text`` holds the terms that the index cannot decide: phrases word for word, and prefixes."""
@@ -86,7 +76,7 @@ class Matcher:
     def _stands(self, pattern: Pattern, text: str, folded: str, complete: bool) -> bool:
         if not complete:
             return any(True for _ in pattern.found(read(text)))
-        for tried, place in enumerate(self._candidates(pattern, 0, text, folded, 0, len(folded))):
+        for tried, place in enumerate(candidates(pattern, 0, text, folded, 0, len(folded))):
             if place.sure or any(True for _ in pattern.found(_part(text, place.start, place.end)[1])):
                 return True
             if tried > _PLACES:
@@ -97,54 +87,35 @@ class Matcher:
         begin, reading = _part(text, start, end)
         return {(begin + a, begin + b, term) for term in terms for a, b in self._patterns[term].found(reading)}
 
-    def _candidates(
-        self, pattern: Pattern, term: int, text: str, folded: str, start: int, end: int
-    ) -> Iterator[_Place]:
-        """Where the term may stand between ``start`` and ``end`` of the ``folded`` text."""
-        if pattern.expression is not None:
-            match = pattern.expression.search(folded, start, end)
-            while match:
-                yield _Place(match.start(), match.end(), term, pattern.unspaced)
-                match = pattern.expression.search(folded, match.start() + 1, end)
-            return
-        for needle in pattern.needles:
-            position = folded.find(needle, start, end)
-            while position >= 0:
-                after = position + len(needle)
-                if _begins_word(text, folded, position):
-                    if not pattern.single:
-                        yield _Place(max(0, position - pattern.before), position + pattern.length, term, False)
-                    elif is_unspaced(folded[position]):
-                        yield _Place(position, after, term, True)
-                    else:
-                        after = _word_end(folded, after)
-                        if pattern.is_word(folded[position:after]):
-                            yield _Place(position, after, term, True)
-                        elif _maybe_cut(text, position, after):
-                            yield _Place(position, position + len(needle), term, False)
-                position = folded.find(needle, after, end)
+    def _swept(self, text: str) -> tuple[list[Place], frozenset[int]]:
+        """All places of the terms that can be found in one pass, and which terms these are."""
+        if self._sweep is None or len(text) > _READ_AT_MOST or not text.isascii():
+            return [], frozenset()
+        return self._sweep.places(text), self._sweep.terms
 
-    def _places(self, text: str) -> list[_Place]:
+    def _places(self, text: str) -> list[Place]:
         """The first places of each term, and those of frequent terms near them, by position."""
         folded, complete = skeleton(text)
         if not complete and len(text) <= _READ_AT_MOST:
             spans = self._read(text, 0, len(text), range(len(self._patterns)))
-            return [_Place(*span, True) for span in sorted(spans)]
-        places: list[_Place] = []
+            return [Place(*span, True) for span in sorted(spans)]
+        places, swept = self._swept(text)
         frequent = []
         for term, pattern in enumerate(self._patterns):
-            some = _first(self._candidates(pattern, term, text, folded, 0, len(folded)), _PLACES)
+            if term in swept:
+                continue
+            some = _first(candidates(pattern, term, text, folded, 0, len(folded)), _PLACES)
             places += some
             if len(some) == _PLACES:
                 frequent.append(term)
             elif not some and not complete:
                 read = self._read(text, 0, _READ_AT_MOST, [term])
-                places += [_Place(start, end, term, True) for start, end, _ in sorted(read)[:_PLACES]]
+                places += [Place(start, end, term, True) for start, end, _ in sorted(read)[:_PLACES]]
         rare = [place for place in places if place.term not in frequent]
         for term in frequent:
             for place in rare[:_PLACES]:
                 near = max(0, place.start - _NEAR), place.end + _NEAR
-                places += _first(self._candidates(self._patterns[term], term, text, folded, *near), 2)
+                places += _first(candidates(self._patterns[term], term, text, folded, *near), 2)
         return sorted(set(places))
 
     def _best(self, text: str, room: int) -> tuple[int, int]:
@@ -168,7 +139,7 @@ class Matcher:
             places = [place for place in places if place not in unsure]
         return best
 
-    def _group(self, places: list[_Place], room: int) -> list[_Place]:
+    def _group(self, places: list[Place], room: int) -> list[Place]:
         """The places within ``room`` that hold the most terms."""
         number = [0] * len(self._patterns)
         for place in places:
@@ -190,7 +161,7 @@ class Matcher:
                 distinct, value = distinct - 1, value - worth[place.term]
         return self._shortest(places[slice(*best)])
 
-    def _shortest(self, group: list[_Place]) -> list[_Place]:
+    def _shortest(self, group: list[Place]) -> list[Place]:
         """``group`` without places at its end that repeat a term."""
         seen = set()
         needed = 0
@@ -213,27 +184,8 @@ class Matcher:
         return (start, end), len(terms)
 
 
-def _first(places: Iterable[_Place], number: int) -> list[_Place]:
+def _first(places: Iterable[Place], number: int) -> list[Place]:
     return [place for place, _ in zip(places, range(number), strict=False)]
-
-
-def _begins_word(text: str, folded: str, position: int) -> bool:
-    """Whether a word may begin at ``position``: behind no letter, at a change of case or in an unspaced script."""
-    if position == 0 or not in_word(folded[position - 1]) or text[position].isupper():
-        return True
-    return is_unspaced(folded[position]) or is_unspaced(folded[position - 1])
-
-
-def _word_end(folded: str, position: int) -> int:
-    position = _ASCII_LETTERS(folded, position).end()  # type: ignore[union-attr]
-    while position < len(folded) and in_word(folded[position]) and not is_unspaced(folded[position]):
-        position += 1
-    return position
-
-
-def _maybe_cut(text: str, start: int, end: int) -> bool:
-    """Whether the analysis may see several words in ``text[start:end]``."""
-    return not text[start + 1 : end].islower() or not text[end : end + 1].isascii()
 
 
 def _part(text: str, start: int, end: int) -> tuple[int, Reading]:

@@ -1,0 +1,120 @@
+"""Where the terms of a query may stand in a text: looked for in its folded characters, without analysing it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .analysis import in_word, is_unspaced
+from .pattern import Pattern
+
+_ASCII_LETTERS = re.compile("[a-z0-9]*").match  # matches everywhere
+_WORDS = re.compile("[A-Za-z0-9]+").finditer
+_KEY = 2  # characters by which words are looked up
+
+
+class Place(NamedTuple):
+    """A place in a text where a term may stand; ``sure`` if nothing more need be read to know."""
+
+    start: int
+    end: int
+    term: int
+    sure: bool
+
+
+def candidates(pattern: Pattern, term: int, text: str, folded: str, start: int, end: int) -> Iterator[Place]:
+    """Where the term may stand between ``start`` and ``end`` of the ``folded`` text."""
+    if pattern.expression is not None:
+        match = pattern.expression.search(folded, start, end)
+        while match:
+            yield Place(match.start(), match.end(), term, pattern.unspaced)
+            match = pattern.expression.search(folded, match.start() + 1, end)
+        return
+    for needle in pattern.needles:
+        position = folded.find(needle, start, end)
+        while position >= 0:
+            after = position + len(needle)
+            if _begins_word(text, folded, position):
+                if not pattern.single:
+                    yield Place(max(0, position - pattern.before), position + pattern.length, term, False)
+                elif is_unspaced(folded[position]):
+                    yield Place(position, after, term, True)
+                else:
+                    place = _word(pattern, term, text, folded, position, after)
+                    if place is not None:
+                        yield place
+                        after = max(after, place.end)
+            position = folded.find(needle, after, end)
+
+
+def _word(pattern: Pattern, term: int, text: str, folded: str, position: int, after: int) -> Place | None:
+    """The place of a term of one word, of which a needle stands from ``position`` to ``after``."""
+    end = _word_end(folded, after)
+    if pattern.is_word(folded[position:end]):
+        return Place(position, end, term, True)
+    return Place(position, after, term, False) if _maybe_cut(text, position, end) else None
+
+
+def _begins_word(text: str, folded: str, position: int) -> bool:
+    """Whether a word may begin at ``position``: behind no letter, at a change of case or in an unspaced script."""
+    if position == 0 or not in_word(folded[position - 1]) or text[position].isupper():
+        return True
+    return is_unspaced(folded[position]) or is_unspaced(folded[position - 1])
+
+
+def _word_end(folded: str, position: int) -> int:
+    position = _ASCII_LETTERS(folded, position).end()  # type: ignore[union-attr]
+    while position < len(folded) and in_word(folded[position]) and not is_unspaced(folded[position]):
+        position += 1
+    return position
+
+
+def _maybe_cut(text: str, start: int, end: int) -> bool:
+    """Whether the analysis may see several words in ``text[start:end]``."""
+    return not text[start + 1 : end].islower() or not text[end : end + 1].isascii()
+
+
+class Sweep:
+    """Terms of one word each, looked for together: one pass over the words of a text, however many terms there are."""
+
+    def __init__(self, patterns: Sequence[Pattern]) -> None:
+        self._patterns = patterns
+        self._needles: dict[str, list[tuple[str, int]]] = {}
+        terms = [term for term, pattern in enumerate(patterns) if _is_plain(pattern)]
+        for term in terms:
+            for needle in patterns[term].needles:
+                self._needles.setdefault(needle[:_KEY], []).append((needle, term))
+        #: The numbers of the terms that it looks for.
+        self.terms = frozenset(terms)
+        self._known: dict[str, list[Place]] = {}
+
+    def places(self, text: str) -> list[Place]:
+        """All places of the terms in an ASCII text."""
+        found = []
+        known = self._known
+        for match in _WORDS(text):
+            word = match[0]
+            places = known.get(word)
+            if places is None:
+                places = known[word] = self._within(word, word.lower())
+            if places:
+                start = match.start()
+                found += [Place(start + begin, start + end, term, sure) for begin, end, term, sure in places]
+        return found
+
+    def _within(self, word: str, folded: str) -> list[Place]:
+        found = []
+        for at in (0,) if word == folded else (0, *(at for at, c in enumerate(word) if at and c.isupper())):
+            for needle, term in (*self._needles.get(folded[at], ()), *self._needles.get(folded[at : at + _KEY], ())):
+                if folded.startswith(needle, at):
+                    place = _word(self._patterns[term], term, word, folded, at, at + len(needle))
+                    if place is not None:
+                        found.append(place)
+        return found
+
+
+def _is_plain(pattern: Pattern) -> bool:
+    return (
+        pattern.single and pattern.expression is None and not any(is_unspaced(needle[0]) for needle in pattern.needles)
+    )

@@ -104,14 +104,24 @@ class Sweep:
         return found
 
     def _within(self, word: str, folded: str) -> list[Place]:
+        inner = () if word[1:] == folded[1:] else [at for at, letter in enumerate(word) if at and letter.isupper()]
         found = []
-        for at in (0,) if word == folded else (0, *(at for at, c in enumerate(word) if at and c.isupper())):
-            for needle, term in (*self._needles.get(folded[at], ()), *self._needles.get(folded[at : at + _KEY], ())):
+        for at in (0, *inner):
+            for needle, term in self._beginning(folded, at):
                 if folded.startswith(needle, at):
                     place = _word(self._patterns[term], term, word, folded, at, at + len(needle))
                     if place is not None:
                         found.append(place)
         return found
+
+    def _beginning(self, folded: str, at: int) -> list[tuple[str, int]]:
+        """The needles that may stand there, each with its term."""
+        longer = self._needles.get(folded[at : at + _KEY], _NONE)
+        single = self._needles.get(folded[at], _NONE)
+        return longer + single if single is not longer else longer
+
+
+_NONE: list[tuple[str, int]] = []
 
 
 def _is_plain(pattern: Pattern) -> bool:

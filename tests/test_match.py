@@ -11,6 +11,7 @@ from harness_session_history.index.match import Matcher
 from harness_session_history.index.pattern import Pattern
 from harness_session_history.index.places import Sweep, candidates
 from harness_session_history.index.query import parse
+from harness_session_history.index.tokens import read
 from search_table import texts
 
 
@@ -187,3 +188,37 @@ def test_the_window_holds_as_many_of_many_terms_as_possible() -> None:
     text = "the " * 400 + "alpha beta gamma " + "alpha " * 400 + many + " the" * 400
     snippet, cut = matcher(f"{many} the").snippet(text, 80)
     assert cut and many in snippet and "the" in snippet
+
+
+@pytest.mark.parametrize(
+    ("word", "query"),
+    [
+        ("Die Größe der Straße", "größe"),
+        ("Die Größe der Straße", "straße"),
+        ("con\ufb01guration", "configuration"),
+        ("Mu\u0308ller", "Müller"),
+        ("va\u0301lido", "valido"),
+        ("co\u00adoperation", "cooperation"),
+        ("the warning \u26a0\ufe0f stands", "stands"),
+        ("re\u0301sume\u0301 of Mu\u0308ller", '"résumé of müller"'),
+    ],
+)
+def test_a_word_far_inside_a_long_text_is_shown_however_it_is_written(word: str, query: str) -> None:
+    far = "filler Größe-los naïve " * 2_000
+    text = far.replace("Größe-los", "fi\ufb01") + word + " " + far.replace("Größe-los", "")
+    snippet, _ = matcher(query).snippet(text, 120)
+    assert word in snippet
+
+
+@given(
+    texts, st.sampled_from(["deploy", "resume", '"max retry"', "src/db", "github", "strasse", "conn*", "评审", "file"])
+)
+@settings(max_examples=300)
+def test_terms_are_held_by_a_long_text_as_by_its_words(text: str, query: str) -> None:
+    pattern = Pattern(parse(query).terms[0])
+    long = f"{FAR[:7000]} {text} {FAR[:7000]}"
+    assert (0 in matcher(query).held(long)) == any(True for _ in pattern.found(read(f"x {text} x")))
+
+
+def test_a_mark_before_or_behind_a_word_is_none_of_it() -> None:
+    assert shown("re", "re\u0301sume\u0301 re re\u0301 " + FAR) == [("re", 0), ("re\u0301", 0)]

@@ -11,18 +11,18 @@ from collections.abc import Iterable
 
 from .analysis import unify
 from .graphemes import break_after, break_before
+from .looked import Looked
 from .pattern import Pattern
 from .places import Place, Sweep, candidates
 from .query import Query
-from .tokens import Reading, read, skeleton
+from .tokens import read
 
 _PLACES = 32  # per term: more of them make no better snippet
 _READ_AT_ONCE = 2_000  # code points
-_READ_AT_MOST = 20_000  # code points, where a text's words cannot be searched for
+_PART = 200  # code points for which a place takes as long to read
+_READ_AT_MOST = 20_000  # code points of words that cannot be searched for, and of a text that is swept
 _READS = 6  # windows tried for a snippet
-_REACH = 20  # code points read before and behind a place: words may be inflected, or have much between them
 _NEAR = 300  # code points from a rare term within which a frequent one is looked for
-_LONGEST_WORD = 130
 _MANY_TERMS = 4  # from so many on, they are looked for in one pass
 
 
@@ -32,35 +32,44 @@ class Matcher:
     def __init__(self, query: Query) -> None:
         self._patterns = [Pattern(term) for term in query.terms]
         self._literal = [i for i, term in enumerate(query.terms) if term.literal]
+        self._hints = tuple(hint for pattern in self._patterns for hint in pattern.hints)
+        self._reach = max((pattern.length for pattern in self._patterns), default=0)
         self._sweep = Sweep(self._patterns) if len(self._patterns) >= _MANY_TERMS else None
 
     def holds(self, text: str) -> bool:
         """Whether ``text`` holds the terms that the index cannot decide: phrases word for word, and prefixes."""
         if not self._literal:
             return True
-        folded, complete = skeleton(text)
-        if not complete:  # the places in the text do not matter here, so its simpler form will do
-            unified, _ = unify(text)
-            if (again := skeleton(unified))[1]:
-                text, (folded, complete) = unified, again
-        return all(self._stands(self._patterns[term], text, folded, complete) for term in self._literal)
+        looked = self._looked(text)
+        return all(self._stands(self._patterns[term], looked) for term in self._literal)
 
     def held(self, text: str) -> set[int]:
         """Numbers of the terms that stand in ``text``."""
-        folded, complete = skeleton(text)
-        return {at for at, pattern in enumerate(self._patterns) if self._stands(pattern, text, folded, complete)}
+        looked = self._looked(text)
+        return {at for at, pattern in enumerate(self._patterns) if self._stands(pattern, looked)}
+
+    @staticmethod
+    def _looked(text: str) -> Looked:
+        """A text of which only the words matter, not their places: then its simpler form may be told as a whole."""
+        looked = Looked(text)
+        if not looked.complete:
+            simpler = Looked(unify(text)[0])
+            if simpler.complete:
+                return simpler
+        return looked
 
     def spans(self, text: str, limit: int = 200) -> list[tuple[int, int, int]]:
         """Where the terms stand in ``text``, as (start, end, index of the term), by place, at most ``limit``."""
+        looked = Looked(text)
         found: set[tuple[int, int, int]] = set()
         if len(text) <= _READ_AT_ONCE:
-            found.update(self._read(text, 0, len(text), range(len(self._patterns))))
+            found.update(self._read(looked, 0, len(text), range(len(self._patterns))))
         else:
-            for place in self._places(text):
+            for place in self._places(looked):
                 if place.sure:
                     found.add(place[:3])
                 else:
-                    found.update(self._read(text, place.start, place.end, [place.term]))
+                    found.update(self._read(looked, place.start, place.end, [place.term]))
         return sorted(found)[:limit]
 
     def snippet(self, text: str, chars: int) -> tuple[str, bool]:
@@ -73,18 +82,17 @@ class Matcher:
             return text, False
         return _window(text, chars, *self._best(text, chars - 2)), True
 
-    def _stands(self, pattern: Pattern, text: str, folded: str, complete: bool) -> bool:
-        if not complete:
-            return any(True for _ in pattern.found(read(text)))
+    def _stands(self, pattern: Pattern, looked: Looked) -> bool:
+        text, folded = looked.text, looked.folded
         for tried, place in enumerate(candidates(pattern, 0, text, folded, 0, len(folded))):
-            if place.sure or any(True for _ in pattern.found(_part(text, place.start, place.end)[1])):
+            if place.sure or any(True for _ in pattern.found(looked.part(place.start, place.end)[1])):
                 return True
-            if tried > _PLACES:
+            if tried > max(_PLACES, len(text) // _PART):
                 return any(True for _ in pattern.found(read(text)))
-        return False
+        return any(True for _, reading in looked.readings(self._hints, self._reach) for _ in pattern.found(reading))
 
-    def _read(self, text: str, start: int, end: int, terms: Iterable[int]) -> set[tuple[int, int, int]]:
-        begin, reading = _part(text, start, end)
+    def _read(self, looked: Looked, start: int, end: int, terms: Iterable[int]) -> set[tuple[int, int, int]]:
+        begin, reading = looked.part(start, end)
         return {(begin + a, begin + b, term) for term in terms for a, b in self._patterns[term].found(reading)}
 
     def _swept(self, text: str) -> tuple[list[Place], frozenset[int]]:
@@ -93,12 +101,9 @@ class Matcher:
             return [], frozenset()
         return self._sweep.places(text), self._sweep.terms
 
-    def _places(self, text: str) -> list[Place]:
+    def _places(self, looked: Looked) -> list[Place]:
         """The first places of each term, and those of frequent terms near them, by position."""
-        folded, complete = skeleton(text)
-        if not complete and len(text) <= _READ_AT_MOST:
-            spans = self._read(text, 0, len(text), range(len(self._patterns)))
-            return [Place(*span, True) for span in sorted(spans)]
+        text, folded = looked.text, looked.folded
         places, swept = self._swept(text)
         frequent = []
         for term, pattern in enumerate(self._patterns):
@@ -108,9 +113,13 @@ class Matcher:
             places += some
             if len(some) == _PLACES:
                 frequent.append(term)
-            elif not some and not complete:
-                read = self._read(text, 0, _READ_AT_MOST, [term])
-                places += [Place(start, end, term, True) for start, end, _ in sorted(read)[:_PLACES]]
+        characters = 0
+        for begin, reading in looked.readings(self._hints, self._reach):
+            for term, pattern in enumerate(self._patterns):
+                places += [Place(begin + start, begin + end, term, True) for start, end in pattern.found(reading)]
+            characters += reading.tokens[-1].end if reading.tokens else 0
+            if characters > _READ_AT_MOST:
+                break
         rare = [place for place in places if place.term not in frequent]
         for term in frequent:
             for place in rare[:_PLACES]:
@@ -120,7 +129,8 @@ class Matcher:
 
     def _best(self, text: str, room: int) -> tuple[int, int]:
         """The stretch of ``text`` of at most ``room`` code points that a snippet should hold."""
-        places = self._places(text)
+        looked = Looked(text)
+        places = self._places(looked)
         best, most = (0, 0), 0
         for _ in range(_READS):
             group = self._group(places, room)
@@ -130,7 +140,7 @@ class Matcher:
             spans = {place[:3] for place in group if place.sure}
             unsure = [place for place in group if not place.sure]
             for place in unsure:
-                spans |= self._read(text, place.start, place.end, [place.term])
+                spans |= self._read(looked, place.start, place.end, [place.term])
             stretch, terms = self._fitting(sorted(spans), room)
             if terms > most:
                 best, most = stretch, terms
@@ -186,23 +196,6 @@ class Matcher:
 
 def _first(places: Iterable[Place], number: int) -> list[Place]:
     return [place for place, _ in zip(places, range(number), strict=False)]
-
-
-def _part(text: str, start: int, end: int) -> tuple[int, Reading]:
-    """What stands around ``text[start:end]``, read with whole words at its ends, and where that begins."""
-    if len(text) <= end - start:
-        return 0, read(text)
-    start, end = max(0, start - _REACH), min(len(text), end + _REACH)
-    for _ in range(_LONGEST_WORD):
-        if start == 0 or text[start - 1].isspace():
-            break
-        start -= 1
-    for _ in range(_LONGEST_WORD):
-        if end >= len(text) or text[end].isspace():
-            break
-        end += 1
-    reading = read(text[start:end])
-    return start, reading
 
 
 def _window(text: str, chars: int, start: int, end: int) -> str:

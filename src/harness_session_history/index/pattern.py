@@ -37,6 +37,8 @@ class Pattern:
         self.expression = self._expression(parts) if literal else None
         anchor = max(range(len(term.words)), key=lambda i: len(term.words[i].whole))
         self.needles = self._needles(term.words[anchor])
+        #: What one of its words begins with or holds, wherever the term stands.
+        self.hints = [needle.lower() for word in term.words for needle in self._needles(word)]
         self.before = sum([len(word.whole) + 1 for word in term.words[:anchor]])
         self._known: dict[str, bool] = {}
 

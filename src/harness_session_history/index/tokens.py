@@ -83,7 +83,7 @@ def stems(words: Iterable[str]) -> list[str]:
     return [stem for _, _, _, stem in _tokenize(" ".join(words).encode())]
 
 
-def _continues(character: str) -> bool:
+def continues(character: str) -> bool:
     """Whether ``character`` may become one with the character before it."""
     return character >= "\u0300" and (
         unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff" or character in "\uff9e\uff9f"
@@ -100,7 +100,7 @@ def _aligned(text: str) -> tuple[str, list[int] | None, bool]:
     if text.isascii() or not changing_characters(foreign := foreign_characters(text)):
         unified, joined = unify(text)
         return unified, None, joined
-    starts = [i for i, character in enumerate(text) if i == 0 or not _continues(character)]
+    starts = [i for i, character in enumerate(text) if i == 0 or not continues(character)]
     starts.append(len(text))
     pieces, origin = [], []
     for start, end in pairwise(starts):
@@ -210,22 +210,23 @@ def _keeps_place(character: str) -> bool:
     return made.strip() in (character, _FOLDS[character]) or (made == " " and not in_word(character))
 
 
-def skeleton(text: str) -> tuple[str, bool]:
-    """``text`` folded character by character, each in its old place, and whether that says all.
-
-    It does not where the analysis turns several characters into one or one into several (decomposed accents,
-    ligatures); such words must be looked for by :func:`read`.
-    """
+def skeleton(text: str) -> tuple[str, frozenset[str]]:
+    """``text`` folded character by character, each in its old place, and those of its characters with which that does not
+    tell the words: where the analysis turns several characters into one or one into several (decomposed accents,
+    ligatures), the word must be read."""
     if text.isascii():
-        return text.lower(), True
+        return text.lower(), _NOTHING
     foreign = foreign_characters(text)
-    plain = not any(_continues(c) or not _keeps_place(c) for c in foreign)
+    odd = frozenset(c for c in foreign if continues(c) or c in JOINERS or not _keeps_place(c))
     folding = {ord(c): _FOLDS[c] for c in foreign if _FOLDS[c] != c}
     if len(folding) > 16:
-        return _lower(text.translate(folding)), plain
+        return _lower(text.translate(folding)), odd
     for codepoint, folded in folding.items():
         text = text.replace(chr(codepoint), folded)
-    return _lower(text), plain
+    return _lower(text), odd
+
+
+_NOTHING: frozenset[str] = frozenset()
 
 
 def _lower(text: str) -> str:

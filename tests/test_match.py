@@ -222,3 +222,10 @@ def test_terms_are_held_by_a_long_text_as_by_its_words(text: str, query: str) ->
 
 def test_a_mark_before_or_behind_a_word_is_none_of_it() -> None:
     assert shown("re", "re\u0301sume\u0301 re re\u0301 " + FAR) == [("re", 0), ("re\u0301", 0)]
+
+
+def test_the_parts_of_a_term_must_stand_together_however_they_are_written() -> None:
+    apart = matcher("github-action")
+    assert not apart.holds("The action was taken long before GitHub answered")
+    for text in ("github-action", "the GitHub actions", "GitHub_Action", "GithubAction"):
+        assert apart.holds(text), text

@@ -198,7 +198,8 @@ def _term(text: str, content: str, quoted: bool, starred: bool) -> Term | None:
         expression, exact = _prefix_expression(words)
         return Term(text, "prefix", expression, tokens, not exact, words, True)
     kind: Literal["word", "phrase"] = "phrase" if quoted or len(tokens) > 1 else "word"
-    return Term(text, kind, _expression(words), tokens, quoted, words, quoted)
+    expression, exact = _expression(words)
+    return Term(text, kind, expression, tokens, quoted or not exact, words, quoted)
 
 
 def _words(reading: Reading, inflected: bool) -> tuple[Word, ...]:
@@ -226,14 +227,15 @@ def _either(expressions: Iterable[str]) -> str:
     return distinct[0] if len(distinct) == 1 else "(" + " OR ".join(distinct) + ")"
 
 
-def _expression(words: tuple[Word, ...]) -> str:
-    """Finds ``words`` one behind the other, each in its parts or as a whole."""
+def _expression(words: tuple[Word, ...]) -> tuple[str, bool]:
+    """Finds at least ``words`` one behind the other, each in its parts or as a whole; and whether it finds nothing else."""
     parts = [list(word.parts) for word in words]
     wholes = [word.whole for word in words]
     phrases = [_quoted([part for some in parts for part in some]), _quoted(wholes)]
     for place, word in enumerate(words):
         phrases += [_quoted([*wholes[:place], relative, *wholes[place + 1 :]]) for relative in word.relatives]
-    return _either([*phrases, *_scattered(words, [_alone(word) for word in words], [_quoted([w]) for w in wholes])])
+    scattered = _scattered(words, [_alone(word) for word in words], [_quoted([w]) for w in wholes])
+    return _either([*phrases, *scattered]), not scattered
 
 
 def _alone(word: Word) -> str:

@@ -157,3 +157,14 @@ def test_many_texts_are_analysed_as_each_of_them_is(texts: list[tuple[str, bool]
     cleaned = [(clean(text), "red green" if apart else "") for text, apart in texts]
     bodies, wholes = documents([text for text, _ in cleaned], [apart for _, apart in cleaned])
     assert list(zip(bodies, wholes, strict=True)) == [document(*one) for one in cleaned]
+
+
+NEVER_COMPOSED = [chr(c) for c in range(0x10000) if chr(c).isalpha() and unicodedata.normalize("NFC", chr(c)) != chr(c)]
+
+
+@pytest.mark.parametrize("beside", ["", " e\u0301 \ufb01"])
+def test_a_letter_that_normalization_never_composes_is_one_word_in_every_spelling_and_company(beside: str) -> None:
+    for letter in NEVER_COMPOSED:
+        word = words_of(f"q{letter}q")
+        for spelling in (letter, unicodedata.normalize("NFC", letter), unicodedata.normalize("NFD", letter)):
+            assert words_of(f"q{spelling}q{beside}")[: len(word)] == word, hex(ord(letter))

@@ -229,3 +229,19 @@ def test_the_parts_of_a_term_must_stand_together_however_they_are_written() -> N
     assert not apart.holds("The action was taken long before GitHub answered")
     for text in ("github-action", "the GitHub actions", "GitHub_Action", "GithubAction"):
         assert apart.holds(text), text
+
+
+@pytest.mark.parametrize("more", ["", " the pool that"])
+def test_the_end_of_a_word_in_capitals_is_no_word(more: str) -> None:
+    text = "EXPORT FOO LATEST GITHUB " + "filler " * 200 + "on port 8080 the test" + " filler" * 200
+    assert "on port 8080 the test" in matcher("port test" + more).snippet(text, 120)[0]
+    assert matcher("test quokka" + more).held("the LATEST of them") == ({2} if more else set())
+    assert not matcher('"errors"').holds("one error in SERVERERRORS")
+    assert matcher('"server"').holds("an HTTPServer") and matcher('"errors"').holds("the serverErrors")
+
+
+def test_terms_that_stand_together_only_once_are_shown_there() -> None:
+    text = (
+        "cache " * 40 + "filler " * 40 + "pool " * 40 + "filler " * 40 + "the cache pool was merged " + "filler " * 40
+    )
+    assert "cache pool was merged" in matcher("cache pool").snippet(text, 80)[0]

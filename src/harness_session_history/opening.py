@@ -14,6 +14,7 @@ from .archive.hydration import Hydrated
 from .arguments import ROLES
 from .errors import CitationUnavailable, EntryNotVisible
 from .evidence import Evidence
+from .index.graphemes import break_before
 from .index.records import SessionRow
 from .index.runs import Located
 from .index.trees import find, tree_columns
@@ -113,17 +114,7 @@ def cut(text: str, limit: int) -> tuple[str, bool]:
     """The text, cut between grapheme clusters with ``…`` inside the limit (code points) if it is longer."""
     if len(text) <= limit:
         return text, False
-    from apsw import unicode
-
-    end = limit - 1
-    start = max(0, end - 64)
-    safe = start
-    while safe < end:
-        following = unicode.grapheme_next_break(text, safe)
-        if following > end:
-            break
-        safe = following
-    return text[: safe if safe > start else end] + "…", True
+    return text[: break_before(text, limit - 1) or limit - 1] + "…", True
 
 
 def _message(

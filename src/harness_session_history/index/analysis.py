@@ -103,6 +103,11 @@ def _substitute(character: str) -> str:
     codepoint = ord(character)
     if codepoint < 0x80:
         return " " if character == "\0" else character
+    composed = unicodedata.normalize("NFC", character)
+    if (
+        composed != character
+    ):  # one that is never composed: as in a text that is normalized for another character's sake
+        return "".join([_substitute(c) for c in composed])
     category = unicodedata.category(character)
     if category in ("Co", "Cs"):  # private use (icons of terminal fonts) and halves of characters are no letters
         return " "

@@ -120,7 +120,7 @@ class IndexFile:
         if os.name == "posix" and st.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise IndexUnavailable(
                 "the index folder can be entered by others",
-                hint="run `chmod 700` on it, or set SESSION_HISTORY_INDEX to a file in a private folder",
+                hint="set SESSION_HISTORY_INDEX to a file in a folder of its own, or run `session-history doctor`",
             )
         with contextlib.suppress(OSError):
             mode = os.lstat(self.path).st_mode

@@ -218,6 +218,8 @@ def _try_writing(path: str) -> tuple[bool, str]:
             connection.close(True)
     except (apsw.BusyError, apsw.LockedError):
         return True, ""  # another process writes just now, so it can be written
+    except (apsw.NotADBError, apsw.CorruptError):
+        return _can_make(os.path.dirname(path))  # such a file is not written but replaced
     except (apsw.Error, OSError) as error:
         return False, _said(error)
     return True, ""

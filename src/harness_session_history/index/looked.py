@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from .analysis import unify, unjoined
+from .analysis import SUBSTITUTES, unify, unjoined
 from .tokens import Reading, continues, read, skeleton
 
 _REACH = 20  # code points read before and behind a place: words may be inflected, or have much between them
@@ -82,8 +82,8 @@ class Looked:
 @lru_cache(64)
 def _any_of(odd: frozenset[str]) -> re.Pattern[str]:
     """Finds such characters; what only decorates the character before it, only behind a letter."""
-    marks = re.escape("".join(sorted(c for c in odd if continues(c))))
-    others = re.escape("".join(sorted(c for c in odd if not continues(c))))
+    decoration = {c for c in odd if continues(c) and not SUBSTITUTES[ord(c)]}
+    marks, others = (re.escape("".join(sorted(some))) for some in (decoration, odd - decoration))
     choices = ([f"[{others}]"] if others else []) + ([rf"(?<=[^\W_])[{marks}]"] if marks else [])
     return re.compile("|".join(choices))
 

@@ -17,7 +17,8 @@ from .places import Place, Sweep, candidates
 from .query import Query
 from .tokens import read
 
-_PLACES = 32  # per term: more of them make no better snippet
+_PLACES = 32  # of a term, at least, are looked at
+_PLACES_TOGETHER = 1_000  # where there are several terms, of which any two may stand together only once
 _READ_AT_ONCE = 2_000  # code points
 _PART = 200  # code points for which a place takes as long to read
 _READ_AT_MOST = 20_000  # code points of words that cannot be searched for, and of a text that is swept
@@ -32,6 +33,7 @@ class Matcher:
     def __init__(self, query: Query) -> None:
         self._patterns = [Pattern(term) for term in query.terms]
         self._literal = [i for i, term in enumerate(query.terms) if term.literal]
+        self._most = _PLACES if len(self._patterns) == 1 else max(_PLACES, _PLACES_TOGETHER // len(self._patterns))
         self._hints = tuple(hint for pattern in self._patterns for hint in pattern.hints)
         self._reach = max((pattern.length for pattern in self._patterns), default=0)
         self._sweep = Sweep(self._patterns) if len(self._patterns) >= _MANY_TERMS else None
@@ -109,9 +111,9 @@ class Matcher:
         for term, pattern in enumerate(self._patterns):
             if term in swept:
                 continue
-            some = _first(candidates(pattern, term, text, folded, 0, len(folded)), _PLACES)
+            some = _first(candidates(pattern, term, text, folded, 0, len(folded)), self._most)
             places += some
-            if len(some) == _PLACES:
+            if len(some) == self._most:
                 frequent.append(term)
         characters = 0
         for begin, reading in looked.readings(self._hints, self._reach):

@@ -40,6 +40,8 @@ def candidates(pattern: Pattern, term: int, text: str, folded: str, start: int, 
                     yield Place(max(0, position - pattern.before), position + pattern.length, term, False)
                 elif is_unspaced(folded[position]):
                     yield Place(position, after, term, True)
+                elif position and in_word(folded[position - 1]):  # at a capital, where the word may be cut or not
+                    yield Place(position, after, term, False)
                 else:
                     place = _word(pattern, term, text, folded, position, after)
                     if place is not None:
@@ -109,9 +111,10 @@ class Sweep:
         for at in (0, *inner):
             for needle, term in self._beginning(folded, at):
                 if folded.startswith(needle, at):
-                    place = _word(self._patterns[term], term, word, folded, at, at + len(needle))
-                    if place is not None:
-                        found.append(place)
+                    after = at + len(needle)
+                    whole = None if at else _word(self._patterns[term], term, word, folded, at, after)
+                    if at or whole is not None:
+                        found.append(whole or Place(at, after, term, False))
         return found
 
     def _beginning(self, folded: str, at: int) -> list[tuple[str, int]]:

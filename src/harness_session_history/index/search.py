@@ -165,7 +165,7 @@ class Searcher(Scanner):
 
 def _ranked_of(terms: int) -> int:
     """How many rows are ranked for so many terms."""
-    return RANKED if terms <= FEW_TERMS else max(RANKED // 10, RANKED * FEW_TERMS**2 // terms**2)
+    return RANKED * FEW_TERMS // max(terms, FEW_TERMS)
 
 
 def _share_of(ranked: int) -> int:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from builder import stamp
+from harness_session_history import hinting
+from harness_session_history.index import scan
 from support import World
 
 
@@ -251,3 +255,51 @@ def test_many_common_words_have_hints_too(world: World) -> None:
     found = hints(world, " ".join(words))
     assert [term["entries"] for term in found["terms"]] == [31] * 32
     assert all(len(near["missingTerms"]) == 1 for near in found["nearest"]) and len(found["nearest"]) == 5
+
+
+def test_an_entry_that_holds_a_term_is_nearer_than_one_that_holds_parts_of_terms(world: World) -> None:
+    world.say("a", "the pool was raised", "pool is fine", "pool again here", "a quorum")
+    near = hints(world, "pool tx-quorum")["nearest"]
+    assert [one["missingTerms"] for one in near] == [["tx-quorum"]] * 3 + [["pool", "tx-quorum"]]
+
+
+def test_quoted_words_are_counted_behind_entries_that_only_look_like_them(world: World) -> None:
+    world.say("a", *["we saw errors"] * 3, *(f"the error number {number}" for number in range(150)))
+    found = hints(world, '"errors" zzyzx')
+    assert found["terms"] == [{"term": '"errors"', "entries": 3}, {"term": "zzyzx", "entries": 0}]
+    assert found["suggestion"] == '"errors"' and "errors" in found["nearest"][0]["snippet"]
+
+
+def test_a_quoted_word_that_is_nowhere_is_suggested_without_quotes(world: World) -> None:
+    world.say("a", "one error here")
+    found = hints(world, '"errors"')
+    assert found["terms"] == [{"term": '"errors"', "entries": 0}] and found["suggestion"] == "errors"
+    assert found["nearest"][0]["missingTerms"] == ['"errors"']
+
+
+def test_all_matches_off_the_branch_are_counted_however_many_there_are(world: World) -> None:
+    session = world.session("a")
+    root = session.user("root")
+    session.user("alpha errors happened")
+    for number in range(1100):
+        session.user(f"alpha beta {number}")
+    session.last = root
+    for number in range(600):
+        session.user(f"error {number}")
+    session.save()
+    assert [hints(world, query)["offBranchMatches"] for query in ("alpha", '"errors"')] == [1101, 1]
+
+
+@pytest.mark.parametrize(
+    "filters", [{"cwd": "/nowhere"}, {"kind": "child"}, {"since": "2030-01-01"}, {"session_id": "none"}, {}]
+)
+def test_counts_keep_to_the_scope_when_there_is_no_time_to_count(
+    world: World, filters: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hinting, "COUNT_SECONDS", -1.0)
+    monkeypatch.setattr(scan, "SMALL", 0)
+    monkeypatch.setattr(scan, "COUNTED", 5)
+    for number in range(30):
+        world.say(f"s{number}", f"the one of the others {number}")
+    terms = hints(world, 'the one of th* "of the" wh* nosuchword', **filters)["terms"]
+    assert [one["entries"] for one in terms] == ([30, 30, 30, 30, 30, 0, 0] if not filters else [0] * 7)

@@ -14,7 +14,7 @@ from .errors import InvalidRequest
 from .evidence import Evidence
 from .finding import Finder, render
 from .index.analysis import is_unspaced
-from .index.hints import corrections, nearest, sessions_with_all
+from .index.hints import CANDIDATES, corrections, nearest, sessions_with_all
 from .index.match import Matcher
 from .index.query import Query, Term, parse
 from .index.search import Searcher
@@ -23,8 +23,6 @@ from .views import Views
 
 #: Near entries and sessions that are shown.
 SHOWN = 5
-#: Matches outside the visible branch are counted up to here.
-COUNTED = 1000
 #: How long all terms of a query are counted exactly.
 COUNT_SECONDS = 0.008
 #: How long queries are tried for one that has results.
@@ -33,8 +31,14 @@ SUGGEST_SECONDS = 0.03
 CORRECT_SECONDS = 0.05
 #: Parts of a term that are looked for on their own where the whole stands nowhere.
 MOST_PARTS = 12
-#: Where a term can only be verified on the text, so many of its newest candidates are read.
-VERIFIED = 50
+#: Where a term can only be verified on the text, so many of its newest candidates are read, and more as long as there is
+#: time for it.
+VERIFIED, VERIFY_SECONDS = 200, 0.03
+#: Candidates are fetched in blocks of so many.
+BLOCK = 500
+#: So much is done of every kind of hint, however long it takes: an answer over a small archive must not depend on the
+#: moment.
+TRIED = 3
 #: Where several words have one stem, so many entries are read to see which of them was written.
 FEW = 5
 
@@ -70,6 +74,10 @@ def shortness(characters: int) -> float:
     return 1.0 - 0.2 * characters / (characters + 1500)
 
 
+def _unquoted(term: Term) -> str:
+    return " ".join([part for word in term.words for part in word.parts])
+
+
 class _Helper:
     def __init__(
         self,
@@ -81,6 +89,9 @@ class _Helper:
     ) -> None:
         self.connection, self.searcher, self.views = connection, searcher, views
         self.request, self.check = request, check
+        self.evidence = Evidence(connection, views.catalog)
+        #: Rows that hold a term which only the text can tell.
+        self.holding: list[int] = []
         self.stands_nowhere = False
         self.counting_until = time.monotonic() + COUNT_SECONDS
 
@@ -90,24 +101,39 @@ class _Helper:
     def count(self, term: Term) -> int:
         """In how many entries in scope a term occurs; an estimate where there are many that must be verified, or where
         counting all terms would take too long."""
-        left = self.counting_until - time.monotonic()
-        if left <= 0 and self.searcher.frequency(term.expression) > COUNTED:
-            return self.searcher.frequency(term.expression)
-        count = self.searcher.count(term.expression, max(left, 0.002))
+        count = self.searcher.count(term.expression, self.counting_until - time.monotonic())
         if term.literal and count:
-            rows = self.searcher.matches(term.expression, VERIFIED)
-            held = len(self._holding(term, rows))
-            count = held if count <= len(rows) else count * held // len(rows)
+            rows, count = self._verified([term], term.expression, self.searcher, count)
+            self.holding += rows[:CANDIDATES]
         return count
 
-    def _holding(self, term: Term, rows: Sequence[int]) -> list[int]:
-        """Those of `rows`, candidates of a term, whose text really holds it."""
-        matcher = Matcher(Query(term.text, (term,)))
-        evidence = Evidence(self.connection, self.views.catalog)
+    def _verified(
+        self, terms: Sequence[Term], expression: str, searcher: Searcher, count: int
+    ) -> tuple[list[int], int]:
+        """Of the newest rows that match an expression those that really hold these terms, and how many of all `count` do:
+        exact if there was time to look at all."""
+        matcher = Matcher(Query("", tuple(terms)))
+        until = time.monotonic() + VERIFY_SECONDS
+        held: list[int] = []
+        looked_at = 0
+        last = (1 << 63) - 1
+        while True:
+            rows = searcher.matches(expression, BLOCK, within=(0, last))
+            for row in rows:
+                if looked_at >= VERIFIED and time.monotonic() > until:
+                    return held, max(len(held), count * len(held) // looked_at)
+                held += self._holding(matcher, [row])
+                looked_at += 1
+            if len(rows) < BLOCK:
+                return held, len(held)
+            last = rows[-1] - 1
+
+    def _holding(self, matcher: Matcher, rows: Sequence[int]) -> list[int]:
+        """Those of `rows`, candidates of some terms, whose text really holds them."""
         held = []
-        for located in evidence.locate_many(rows):
+        for located in self.evidence.locate_many(rows):
             self.check()
-            entry = evidence.hydrate([located])[0]
+            entry = self.evidence.hydrate([located])[0]
             if entry is not None and matcher.holds(entry.text):
                 held.append(located.row)
         return held
@@ -118,8 +144,10 @@ class _Helper:
         except InvalidRequest:
             return False
         verify = query.literal
-        rows = list(self.searcher.matches(query.expression, VERIFIED))
-        hits, _ = self._finder(Matcher(query), self.searcher).take(rows, 1, diverse=False, verify=verify)
+        rows = self.searcher.matches(query.expression, BLOCK)
+        hits, _ = self._finder(Matcher(query), self.searcher).take(
+            rows, 1, diverse=False, verify=verify, seconds=VERIFY_SECONDS
+        )
         return bool(hits)
 
     def corrected(self, query: Query, counts: Sequence[int]) -> list[str]:
@@ -138,8 +166,8 @@ class _Helper:
     def _written(self, candidates: Sequence[str]) -> str:
         """The first of some words of one stem that stands like that in an entry, else the first; "" if there is none."""
         for candidate in candidates if len(candidates) > 1 else ():
-            term = parse(f'"{candidate}"').terms[0]
-            if self._holding(term, self.searcher.matches(term.expression, FEW)):
+            query = parse(f'"{candidate}"')
+            if self._holding(Matcher(query), self.searcher.matches(query.expression, FEW)):
                 return candidate
         return candidates[0] if candidates else ""
 
@@ -147,15 +175,21 @@ class _Helper:
         """A query that has results: misspelt words corrected, else the words dropped that occur nowhere, else one word."""
         written = [term.text for term in query.terms]
         until = time.monotonic() + SUGGEST_SECONDS
-        for candidate in self._candidates(written, corrected, counts):
-            if time.monotonic() > until:
+        for tried, candidate in enumerate(self._candidates(query, written, corrected, counts)):
+            if tried >= TRIED and time.monotonic() > until:
                 break
             if candidate and candidate != written and self._has_results(" ".join(candidate)):
                 return " ".join(candidate)
         return None
 
-    def _candidates(self, written: list[str], corrected: list[str], counts: Sequence[int]) -> Iterable[list[str]]:
+    def _candidates(
+        self, query: Query, written: list[str], corrected: list[str], counts: Sequence[int]
+    ) -> Iterable[list[str]]:
         yield corrected
+        yield [
+            word if count or not term.quoted else _unquoted(term)
+            for word, term, count in zip(corrected, query.terms, counts, strict=True)
+        ]
         yield [word for word, old, count in zip(corrected, written, counts, strict=True) if count or word != old]
         yield [word for word, count in zip(written, counts, strict=True) if count]
         present = [(count, at) for at, count in enumerate(counts) if count]
@@ -163,7 +197,8 @@ class _Helper:
             yield [word for at, word in enumerate(written) if counts[at] and at != dropped]
 
     def nearest(self, query: Query, counts: Sequence[int], corrected: list[str]) -> list[dict[str, Any]]:
-        """The entries that hold most of the terms, weighted by rarity; their texts decide which they hold."""
+        """The entries that hold most of the terms, weighted by rarity; their texts decide which they hold. Those that hold
+        only parts of terms come after them."""
         wanted = [
             looser
             for term, count, better in zip(query.terms, counts, corrected, strict=True)
@@ -172,18 +207,19 @@ class _Helper:
         if not wanted:
             return []
         matcher, wide = Matcher(query), Matcher(Query(query.text, tuple(wanted)))
-        rows = nearest(self.searcher, wanted, self.check)
+        rows = list(dict.fromkeys([*nearest(self.searcher, wanted, self.check), *self.holding]))
         hits, _ = self._finder(matcher, self.searcher).take(rows, len(rows), diverse=False, verify=False)
         rarities = self.searcher.rarities(wanted)
         scored = []
         for hit in hits:
-            weight = sum(rarities[at] for at in wide.held(hit.entry.text))
+            text = hit.entry.text
+            weight = sum(rarities[at] for at in wide.held(text))
             if weight:
-                scored.append((weight * shortness(len(hit.entry.text)), -hit.place, hit))
+                held = matcher.held(text)
+                scored.append((bool(held), weight * shortness(len(text)), -hit.place, held, hit))
         shown = []
-        for _, _, hit in sorted(scored, key=lambda one: one[:2], reverse=True)[:SHOWN]:
+        for _, _, _, held, hit in sorted(scored, key=lambda one: one[:3], reverse=True)[:SHOWN]:
             self.check()
-            held = matcher.held(hit.entry.text)
             rendered = render(hit, self.views, wide, self.request.snippet_chars)
             missing = [term.text for at, term in enumerate(query.terms) if at not in held]
             shown.append({**rendered, "missingTerms": missing})
@@ -194,7 +230,7 @@ class _Helper:
         if better != term.text:
             return parse(better).terms
         parts = [part for word in term.words for part in word.parts]
-        if len(parts) < 2:
+        if len(parts) < 2 and not term.quoted:
             return ()
         if all(is_unspaced(part) for part in parts):
             parts = ["".join(pair) for pair in pairwise(parts)]
@@ -208,23 +244,19 @@ class _Helper:
         return [
             self.views.view(self.views.catalog.sessions[key])
             for key in keys
-            if all(self._holding(term, self._candidates_in(term, key)) for term in literal)
+            if all(self._holding(Matcher(Query("", (term,))), self._candidates_in(term, key)) for term in literal)
         ]
 
     def _candidates_in(self, term: Term, session: int) -> list[int]:
-        return list(self.searcher.matches(term.expression, VERIFIED, within=self.searcher.rows_of(session)))
+        return self.searcher.matches(term.expression, VERIFIED, within=self.searcher.rows_of(session))
 
     def off_branch(self, query: Query) -> int:
-        """How many entries match outside the visible branch: up to COUNTED, of phrases and prefixes up to VERIFIED."""
+        """How many entries match outside the visible branch; an estimate where many of them must be verified."""
         if self.request.branch == "any" or self.stands_nowhere:
             return 0
-        wider = Searcher(
-            self.connection, self.searcher.weigher, replace(self.searcher.scope, off_branch=True), self.views.catalog
-        )
-        evidence = Evidence(self.connection, self.views.catalog)
-        rows = [row for row in wider.matches(query.expression, COUNTED) if evidence.hidden(row)]
-        if query.literal:
-            for term in query.terms:
-                if term.literal:
-                    rows = self._holding(term, rows[:VERIFIED])
-        return len(rows)
+        scope = replace(self.searcher.scope, only_off_branch=True)
+        hidden = Searcher(self.connection, self.searcher.weigher, scope, self.views.catalog)
+        count = hidden.count(query.expression, COUNT_SECONDS)
+        if query.literal and count:
+            _, count = self._verified(query.terms, query.expression, hidden, count)
+        return count

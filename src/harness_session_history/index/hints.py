@@ -15,8 +15,9 @@ from .tokens import stems
 PER_TERM, TOGETHER = 1000, 6000
 #: So many of these are worth reading.
 CANDIDATES = 24
-#: Bound on the work of one kind of hint.
-SECONDS = 0.03
+#: Bound on the work of one kind of hint, once so many sessions or words have been tried: an answer over a small archive
+#: must not depend on the moment.
+SECONDS, TRIED = 0.03, 50
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -49,9 +50,9 @@ def sessions_with_all(
     by_rarity = [term for _, term in sorted(zip(counts, terms, strict=True), key=lambda pair: pair[0])]
     keys = dict.fromkeys(searcher.session_of(row) for row in searcher.matches(by_rarity[0].expression, PER_TERM))
     found: list[int] = []
-    for key in keys:
+    for tried, key in enumerate(keys):
         check()
-        if len(found) == limit or time.monotonic() > deadline:
+        if len(found) == limit or (tried >= TRIED and time.monotonic() > deadline):
             break
         within = searcher.rows_of(key)
         if all(searcher.matches(term.expression, 1, within=within) for term in by_rarity[1:]):

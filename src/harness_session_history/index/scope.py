@@ -16,7 +16,8 @@ from .schema import SLOT_SHIFT
 @dataclass(frozen=True)
 class Scope:
     """Which rows may be found. `sessions` are the keys allowed (None: all but `excluded`); of those that are `partly`
-    within the times asked for, each entry's time is looked at.
+    within the times asked for, each entry's time is looked at. Entries off the visible branch are left out, unless
+    `off_branch`; with `only_off_branch` all others are.
 
     Within one session, `span` (first and last row) or `rows` (each of them) bound what may be found further.
     """
@@ -28,6 +29,7 @@ class Scope:
     until: int | None = None
     partly: frozenset[int] = frozenset()
     off_branch: bool = False
+    only_off_branch: bool = False
     span: tuple[int, int] | None = None
     rows: tuple[int, ...] | None = None
 
@@ -59,7 +61,9 @@ class Scope:
             values.append(integers(self.rows))
         if self.role is not None:
             parts.append(f" AND (rowid & 1) = {int(self.role)}")
-        if not self.off_branch:
+        if self.only_off_branch:
+            parts.append(" AND rowid IN (SELECT id FROM hidden)")
+        elif not self.off_branch:
             parts.append(" AND rowid NOT IN (SELECT id FROM hidden)")
         if self.partly:
             low = -(1 << 62) if self.since is None else self.since

@@ -303,3 +303,21 @@ def test_counts_keep_to_the_scope_when_there_is_no_time_to_count(
         world.say(f"s{number}", f"the one of the others {number}")
     terms = hints(world, 'the one of th* "of the" wh* nosuchword', **filters)["terms"]
     assert [one["entries"] for one in terms] == ([30, 30, 30, 30, 30, 0, 0] if not filters else [0] * 7)
+
+
+@pytest.mark.parametrize(
+    ("query", "better"),
+    [
+        ("deplyoment?", "deployment"),
+        ("(deplyoment)", "deployment"),
+        ("ошибкаа", "ошибка"),
+        ("max_rety_count", "max_retry_count"),
+        ("src/pool/handlr.ts", "src/pool/handler.ts"),
+        ("maxRetyCount", "maxRetryCount"),
+    ],
+)
+def test_words_are_corrected_among_punctuation_in_identifiers_and_in_other_scripts(
+    world: World, query: str, better: str
+) -> None:
+    world.say("a", "the deployment", "ошибка в коде", "max_retry_count", "in src/pool/handler.ts")
+    assert hints(world, query)["suggestion"] == better

@@ -18,6 +18,7 @@ from .index.hints import CANDIDATES, corrections, nearest, sessions_with_all
 from .index.match import Matcher
 from .index.query import Query, Term, parse
 from .index.search import Searcher
+from .index.tokens import skeleton
 from .request import SearchRequest
 from .views import Views
 
@@ -159,9 +160,28 @@ class _Helper:
             self.check()
             misspelt = not count and time.monotonic() < until and not self.searcher.exists(term.expression)
             self.stands_nowhere |= misspelt
-            better = self._written(corrections(self.searcher, term, until)) if misspelt else ""
-            words.append(better or term.text)
+            words.append(self._respelt(term, until) if misspelt else term.text)
         return words
+
+    def _respelt(self, term: Term, until: float) -> str:
+        """A term with the words corrected that stand nowhere; as it was written if that cannot be done."""
+        parts = [part for word in term.words for part in word.parts]
+        if term.quoted:
+            return term.text
+        if len(parts) == 1:
+            return self._written(corrections(self.searcher, parts[0], until)) or term.text
+        text, folded = term.text, skeleton(term.text)[0]
+        for part in parts:
+            at = folded.find(part)
+            if at < 0:
+                return term.text
+            if not self.searcher.exists(f'"{part}"'):
+                better = self._written(corrections(self.searcher, part, until)) or part
+                cased = better.capitalize() if text[at].isupper() else better
+                text, folded = (
+                    f"{whole[:at]}{new}{whole[at + len(part) :]}" for whole, new in ((text, cased), (folded, better))
+                )
+        return text if parse(text) != parse(term.text) else term.text
 
     def _written(self, candidates: Sequence[str]) -> str:
         """The first of some words of one stem that stands like that in an entry, else the first; "" if there is none."""

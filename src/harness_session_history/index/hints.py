@@ -18,7 +18,12 @@ CANDIDATES = 24
 #: Bound on the work of one kind of hint, once so many sessions or words have been tried: an answer over a small archive
 #: must not depend on the moment.
 SECONDS, TRIED = 0.03, 50
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+#: Folded letters of scripts that are written in words; a slip is one of the same script.
+_ALPHABETS = (
+    "abcdefghijklmnopqrstuvwxyz0123456789",
+    "абвгдежзийклмнопрстуфхцчшщъыьэюяіїєґ",
+    "αβγδεζηθικλμνξοπρσςτυφχψω",
+)
 
 
 def nearest(searcher: Searcher, terms: Sequence[Term], check: Callable[[], None]) -> list[int]:
@@ -60,17 +65,17 @@ def sessions_with_all(
     return found
 
 
-def corrections(searcher: Searcher, term: Term, until: float) -> list[str]:
-    """The most frequent word in scope that is one slip away from a word that stands nowhere; looked for until then.
+def corrections(searcher: Searcher, word: str, until: float) -> list[str]:
+    """The most frequent word in scope that is one slip away from a folded word that stands nowhere; looked for until then.
 
     Several where the index, which holds stems, cannot tell them apart; the likeliest slip first.
     """
-    word = term.text
-    if term.quoted or not word.isascii() or not word.isalnum() or not 4 <= len(word) <= 24:
+    alphabet = next((letters for letters in _ALPHABETS if word[0] in letters), "")
+    if not word.isalnum() or not alphabet or not 4 <= len(word) <= 24:
         return []
     best: list[str] = []
     most = 0
-    for candidate in _slips(word.lower()):
+    for candidate in _slips(word, alphabet):
         expression = f'"{candidate}"'  # letters and digits only: nothing of it is syntax
         if searcher.exists(expression):
             frequency = searcher.frequency(expression)
@@ -83,23 +88,23 @@ def corrections(searcher: Searcher, term: Term, until: float) -> list[str]:
     return best
 
 
-def _slips(word: str) -> Iterator[str]:
+def _slips(word: str, alphabet: str) -> Iterator[str]:
     """Words one slip away: two letters swapped, one left out, one too many, one wrong; the likelier kinds first."""
     seen = {word}
-    for candidate in _all_slips(word):
+    for candidate in _all_slips(word, alphabet):
         if candidate not in seen:
             seen.add(candidate)
             yield candidate
 
 
-def _all_slips(word: str) -> Iterator[str]:
+def _all_slips(word: str, alphabet: str) -> Iterator[str]:
     for at in range(len(word) - 1):
         yield word[:at] + word[at + 1] + word[at] + word[at + 2 :]
     for at in range(len(word)):
         yield word[:at] + word[at + 1 :]
     for at in range(len(word) + 1):
-        for letter in _LETTERS:
+        for letter in alphabet:
             yield word[:at] + letter + word[at:]
     for at in range(len(word)):
-        for letter in _LETTERS:
+        for letter in alphabet:
             yield word[:at] + letter + word[at + 1 :]

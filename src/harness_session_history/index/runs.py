@@ -195,5 +195,16 @@ class StoredRun:
         time = None if moment == NO_TIME else moment
         return Located(self.base + (mark >> 1), self.base, time, offset, self._lengths[at], key)
 
+    def of_key(self, key: bytes) -> list[Located]:
+        """The entries with text that have this key."""
+        found = []
+        begin = self._keys.find(key)
+        while begin >= 0:
+            if begin % KEY_BYTES == 0:
+                texts = [at for at, mark in enumerate(self._marks) if mark & 1]
+                found.append(self.entry(texts[begin // KEY_BYTES]))
+            begin = self._keys.find(key, begin + 1)
+        return found
+
     def columns(self) -> Columns:
         return unpack(self._packed, self._keys)

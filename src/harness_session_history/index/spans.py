@@ -23,6 +23,7 @@ class Spans:
         self.connection = connection
         self._last: StoredRun | None = None
         self._runs: dict[int, StoredRun] = {}
+        self._holding: dict[int, StoredRun] = {}
 
     def locate(self, row: int) -> Located | None:
         """The entry of a row, None if there is none."""
@@ -61,13 +62,18 @@ class Spans:
         moment = NO_TIME if located.time is None else located.time
         own = self.run_of(located.row)
         found = []
-        for id_, packed, keys in self.connection.execute(
-            "SELECT id, packed, keys FROM spans WHERE low BETWEEN ? AND ? AND high >= ? AND id <> ? AND instr(keys, ?) > 0",
+        for (id_,) in self.connection.execute(
+            "SELECT id FROM spans WHERE low BETWEEN ? AND ? AND high >= ? AND id <> ? AND instr(keys, ?) > 0",
             (moment - RUN_MS, moment, moment, -1 if own is None else own.id, located.key),
         ):
-            run = StoredRun(id_, packed, keys)
-            others = (run.entry(at) for at in range(len(run)))
-            found += [one for one in others if one.key == located.key and one.time == located.time]
+            run = self._holding.get(id_)
+            if run is None:
+                if len(self._holding) > _KEPT:
+                    self._holding.clear()
+                stored = self.connection.execute("SELECT id, packed, keys FROM spans WHERE id=?", (id_,)).fetchone()
+                assert stored is not None
+                run = self._holding[id_] = StoredRun(*stored)
+            found += [one for one in run.of_key(located.key) if one.time == located.time]
         return [one for one in found if one.base != located.base]
 
     def run_of(self, row: int) -> StoredRun | None:

@@ -111,9 +111,32 @@ def test_what_was_seen_before_the_snapshot_does_not_vouch_for_it(world: World, m
     assert answer["freshness"]["sources"]["changed"] == 1
 
 
+@pytest.mark.parametrize("what", ["written", "new", "gone", "new folder"])
+def test_what_is_likeliest_to_change_is_looked_at_by_every_call(
+    world: World, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long a look is believed: a conversation that goes on, begins or goes is seen at once."""
+    monkeypatch.setattr(lookout, "CHEAP_SECONDS", 0.0)
+    monkeypatch.setattr(lookout, "KEEP_FACTOR", 10_000_000)
+    monkeypatch.setattr(lookout, "TICK_SECONDS", -1.0)  # (the folders were made just now)
+    session = world.say("a", "one")
+    world.say("b", "one")
+    world.refresh()
+    assert world.sources()["indexed"] == world.sources()["indexed"] == 2
+    if what == "written":
+        session.user("two")
+        session.save()
+    elif what == "gone":
+        session.path().unlink()
+    else:
+        world.session("c", cwd="/w/new" if what == "new folder" else "/w/demo").save()
+    assert world.sources()["pendingMaintenance"] == 1
+
+
 def test_a_look_is_shared_by_calls_within_two_seconds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookout, "CHEAP_SECONDS", 0.0)
     monkeypatch.setattr(lookout, "KEEP_FACTOR", 10_000_000)
+    monkeypatch.setattr(lookout, "TICK_SECONDS", -1.0)  # (the folders were made just now)
     walks: list[float] = []
     plain = lookout.walk
 

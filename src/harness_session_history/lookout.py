@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from heapq import nlargest
 from typing import Any
 
 from .archive.discovery import walk
 from .archive.revisit import Listing, remember, revisit
-from .archive.sources import Walk
+from .archive.sources import SourceFile, Walk
 from .desk import Desk
 from .index.file import Identity
 from .index.freshness import Difference, compare
 from .response import iso
 from .settings import Root
 
-#: What was seen on disk is believed for KEEP_FACTOR times as long as it took to see, at most for FRESH_SECONDS; a look
-#: that costs less than CHEAP_SECONDS is taken anew by every call.
+#: What was seen on disk is believed for KEEP_FACTOR times as long as it took to see, at most for FRESH_SECONDS, as long as
+#: what is likeliest to change has not; a look that costs less than CHEAP_SECONDS is taken anew by every call.
 FRESH_SECONDS, KEEP_FACTOR, CHEAP_SECONDS = 2.0, 10, 0.01
+#: Of the files so many that were written last are looked at by every call, with their folders and the roots.
+WATCHED = 64
+#: How far the time stamps of a file system may lie behind the clock.
+TICK_SECONDS = 0.02
 
 
 class Lookout:
@@ -87,6 +93,7 @@ class _Seen:
         self.revision, self.index, self.walk, self.once = revision, index, seen, once
         self.difference: Difference | None = None
         self.seconds = time.monotonic() - seen.started
+        self._watched = self._watch() if self.seconds >= CHEAP_SECONDS else []
 
     def vouches_for(self, desk: Desk) -> bool:
         return (self.revision, self.index) == (desk.catalog.revision, desk.identity)
@@ -98,4 +105,35 @@ class _Seen:
             self.once = False
             return age <= FRESH_SECONDS
         kept = KEEP_FACTOR * self.seconds if self.seconds >= CHEAP_SECONDS else 0.0
-        return age <= min(FRESH_SECONDS, kept)
+        return age <= min(FRESH_SECONDS, kept) and self._holds_still()
+
+    def _holds_still(self) -> bool:
+        """Whether the files that were written last are as they were seen, and no other one has come or gone beside them:
+        a conversation that goes on and one that begins show there."""
+        return all(_state(path) == state for path, state in self._watched)
+
+    def _watch(self) -> list[tuple[bytes, _State | None]]:
+        files = nlargest(WATCHED, self.walk.files.values(), key=_written)
+        folders = {os.path.dirname(file.path) for file in files}
+        folders.update(os.fsencode(root.path) for root in self.walk.roots)
+        began = time.time_ns() - int((time.monotonic() - self.walk.started + TICK_SECONDS) * 1e9)
+        seen = [(folder, _state(folder)) for folder in folders]
+        # One that has changed since the walk began may have changed after the walk had been there.
+        settled = [(folder, None if state is not None and state[3] > began else state) for folder, state in seen]
+        return [(file.path, file.state) for file in files] + settled
+
+
+_State = tuple[int, int, int, int, int]
+"""As of a `SourceFile`."""
+
+
+def _written(file: SourceFile) -> int:
+    return file.state[3]
+
+
+def _state(path: bytes) -> _State | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

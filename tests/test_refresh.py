@@ -166,8 +166,10 @@ def test_a_folder_that_has_gone_makes_its_sessions_unavailable_and_not_deleted(w
     path.rename(world.folder / "aside.jsonl")
     path.parent.rmdir()
     assert world.sources()["unavailable"] == 1
-    assert world.refused(RefreshIncomplete, operation="list", refresh=True).details["unavailable"] == 1
-    assert sorted(world.listed(refresh=False)) == sorted([kept.id, session.id])
+    assert sorted(world.listed()) == sorted([kept.id, session.id])  # no refresh can bring it back, so none is refused
+    answer = world.search("word", refresh=True)
+    assert not answer["complete"] and answer["unavailableSessionIds"] == [session.id]
+    assert [hit["session"]["sessionId"] for hit in answer["results"]] == [kept.id]
 
 
 def test_a_root_that_is_away_makes_its_sessions_unavailable_and_brings_them_back(world: World) -> None:
@@ -742,3 +744,23 @@ def counting(world: World) -> list[Path]:
     ]
     connection.close()
     return found
+
+
+def test_a_copy_below_the_roots_of_now_counts_though_a_better_one_is_known_below_others(world: World) -> None:
+    session = world.session("a")
+    session.user("the word here")
+    session.save()
+    others = World(world.folder / "others")
+    other = others.session("a")
+    other.user("the word there", at="2026-03-05T10:00:00.000Z")
+    other.save()
+    world.history(roots=[world.root, others.root])
+    assert world.texts("word") == ["the word there"]
+    for _ in range(2):
+        world.history(roots=[world.root])
+        assert world.sources()["pendingMaintenance"] == 1
+        assert world.texts("word") == ["the word here"] and world.sources()["indexed"] == 1
+        world.history(roots=[world.root, others.root])
+        assert world.texts("word") == ["the word there"]
+        world.history(roots=[others.root])
+        assert world.texts("word") == ["the word there"]

@@ -23,7 +23,7 @@ from .backlog import Backlog, Item, volume
 from .budget import Budget, Outcome, Progress, Stopped
 from .index.catalog import Catalog
 from .index.file import BUSY_MS, CACHE_KB, IndexFile
-from .index.freshness import Difference, compare
+from .index.freshness import Difference, compare, prefixes
 from .index.records import SourceRow
 from .index.schema import SESSION
 from .index.writer import Overtaken, Writer
@@ -91,7 +91,7 @@ class Refresh:
     def _run(self, session_id: str | None) -> None:
         difference = self._look(session_id)
         if not difference.pending and not difference.unreadable:
-            self.outcome.unavailable = difference.unavailable
+            self.outcome.unavailable = _in_the_way(difference)
             return
         if self.elsewhere is not None and (size := volume(difference)) >= ELSEWHERE_BYTES:
             self.outcome, self.wrote = self.elsewhere(readers_for(size, difference.pending)), True
@@ -105,7 +105,7 @@ class Refresh:
                 raise Overtaken
             if self.catalog.update(self.connection) or time.monotonic() - began > 0.5:
                 difference = self._look(session_id)
-            self.outcome.unavailable = difference.unavailable - len(difference.unreadable)
+            self.outcome.unavailable = _in_the_way(difference) - len(difference.unreadable)
             self.wrote = True
             self._write(difference)
 
@@ -124,6 +124,7 @@ class Refresh:
             self.sessions.leaving = {row.path for row in moved}
             self.sessions.lost = {row.path for row in difference.lost}
             self.sessions.away = {row.path for row in difference.away}
+            self.sessions.below = prefixes(root.path for root in self.seen.roots)
             self._drop([row for row in difference.gone if row.path not in self.sessions.leaving])
             backlog.fill(difference, self.catalog)
             intake.queue_asked()
@@ -150,7 +151,6 @@ class Refresh:
             self.outcome.waited = True
             self.outcome.left = len(backlog.waiting) + len(intake.batch) + len(moved)
         finally:
-            self.outcome.unavailable = max(0, self.outcome.unavailable - self.sessions.found)
             self.connection.set_progress_handler(None)
             self.connection.set_busy_timeout(BUSY_MS)
             self.writer.rollback()
@@ -276,6 +276,12 @@ def readers_for(size: int, files: int) -> int:
     if size < PARALLEL_BYTES or not sys.executable:
         return 0
     return min(MOST_READERS, files, os.cpu_count() or 1)
+
+
+def _in_the_way(difference: Difference) -> int:
+    """How many sources cannot be brought up to date. (Of a folder that has gone nothing is left to be read: its sessions
+    are unavailable, but no refresh can change that.)"""
+    return difference.unavailable - len(difference.lost)
 
 
 def _moved(difference: Difference) -> list[SourceRow]:

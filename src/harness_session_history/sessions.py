@@ -38,8 +38,8 @@ class SessionWriter:
         #: Files that cannot be found but may come back, with or without their root: they count where there is no other.
         self.lost: set[bytes] = set()
         self.away: set[bytes] = set()
-        #: How many of the lost ones have been found elsewhere.
-        self.found = 0
+        #: What the paths of all files begin with that may count: an index may know files of other roots.
+        self.below: tuple[bytes, ...] = ()
         self._asked: list[bytes] = []
 
     def take_asked(self) -> list[bytes]:
@@ -96,7 +96,10 @@ class SessionWriter:
         return [file for file in self.writer.sources_of(session_id) if file[1] not in self.leaving]
 
     def _is_there(self, path: bytes) -> bool:
-        return path not in self.lost and path not in self.away
+        return path not in self.lost and not self._is_elsewhere(path)
+
+    def _is_elsewhere(self, path: bytes) -> bool:
+        return path in self.away or bool(self.below and not path.startswith(self.below))
 
     def ask_best(self, session_id: str) -> bool:
         """Asks for the best of a session's files to be read; False if there is none."""
@@ -113,9 +116,8 @@ class SessionWriter:
         """Another file counts in the place of this one."""
         if path in self.lost:
             self.writer.forget_source(source)
-            self.found += 1
             return
-        if path in self.away:
+        if self._is_elsewhere(path):
             self.writer.mark_changed(source)  # when it comes back, it has to be asked again which one counts
         self.writer.demote(source)
 

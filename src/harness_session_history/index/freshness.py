@@ -96,7 +96,9 @@ def _compared(walk: Walk, catalog: Catalog, session_id: str | None) -> Differenc
             else:
                 difference.new.append(file)
             continue
-        if row.state == SESSION:
+        if row.state == SESSION and row.session is None and _counts_elsewhere(row, catalog):
+            difference.changed.append((file, row))
+        elif row.state == SESSION:
             if row.session is None:
                 difference.duplicate += 1
             else:
@@ -130,6 +132,11 @@ def _belongs(session_id: str, file: SourceFile, row: SourceRow | None) -> bool:
     if row is not None and row.session_id is not None:
         return row.session_id == session_id
     return file.named_id == session_id
+
+
+def _counts_elsewhere(row: SourceRow, catalog: Catalog) -> bool:
+    """Whether a file counts for the session of this one that lies below other roots than those of now."""
+    return catalog.key_by_id.get(row.session_id or "") in catalog.outside
 
 
 def prefixes(roots: Iterable[str]) -> tuple[bytes, ...]:

@@ -38,8 +38,9 @@ NAMED = 20
 #: How long candidates are read and refused (they only look like matches of a phrase, or their file has changed) before
 #: an answer by relevance is given without the rest of them, and says so.
 VERIFY_SECONDS = 2.0
-#: Candidates beyond those that were ranked are fetched in blocks of so many.
-BLOCK = 2000
+#: Candidates beyond those that were ranked are fetched in blocks of so many at first, each larger than the one before: to
+#: begin again costs something, for prefixes as much as all of it.
+BLOCK, GROWTH = 2000, 8
 
 
 @dataclass
@@ -210,9 +211,9 @@ def ordered_rows(searcher: Searcher, query: Query, sort: str) -> tuple[Iterator[
 
 
 def _newest_first(searcher: Searcher, query: Query, full: Callable[[int], bool]) -> Iterator[int]:
-    last = (1 << 63) - 1
+    last, block = (1 << 63) - 1, BLOCK
     while True:
-        rows = list(searcher.matches(query.expression, BLOCK, within=(0, last)))
+        rows = searcher.matches(query.expression, block, within=(0, last))
         for row in rows:
             session = searcher.session_of(row)
             if full(session):
@@ -220,9 +221,9 @@ def _newest_first(searcher: Searcher, query: Query, full: Callable[[int], bool])
                 break
             yield row
         else:
-            if len(rows) < BLOCK:
+            if len(rows) < block:
                 return
-            last = rows[-1]
+            last, block = rows[-1], block * GROWTH
         last -= 1
 
 

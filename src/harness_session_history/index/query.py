@@ -98,9 +98,10 @@ def words_of_phrase(part: str) -> list[str]:
     return [_quoted([word]) for word in words] if len(words) > 1 else [part]
 
 
-def parse(query: str) -> Query:
-    """The query as typed by a caller; raises :class:`InvalidRequest` that says what to write instead."""
-    _check(query)
+def parse(query: str, *, most_bytes: int = MAX_BYTES) -> Query:
+    """The query as typed by a caller, of at most so many bytes as UTF-8; raises :class:`InvalidRequest` that says what to
+    write instead."""
+    _check(query, most_bytes)
     terms: dict[str, Term] = {}
     for number, (text, content, quoted, starred) in enumerate(_typed(query), 1):
         if number > MAX_TERMS:
@@ -117,7 +118,7 @@ def _invalid(message: str, hint: str) -> InvalidRequest:
     return InvalidRequest(f"query {message}", hint=hint)
 
 
-def _check(query: str) -> None:
+def _check(query: str, most_bytes: int) -> None:
     if not isinstance(query, str):
         raise _invalid(f"must be a string, not {type(query).__name__}", 'Write query="words to find".')
     if not 1 <= len(query) <= MAX_CHARS:
@@ -126,8 +127,8 @@ def _check(query: str) -> None:
         size = len(query.encode())
     except UnicodeEncodeError:
         raise _invalid("holds half of a surrogate pair", "Write whole characters.") from None
-    if size > MAX_BYTES:
-        raise _invalid(f"must have at most {MAX_BYTES} bytes as UTF-8", "Keep the few most telling words.")
+    if size > most_bytes:
+        raise _invalid(f"must have at most {most_bytes} bytes as UTF-8", "Keep the few most telling words.")
     if not query.isprintable() and any(unicodedata.category(c) == "Cc" for c in query):
         raise _invalid("holds a control character", "Separate terms by spaces; leave out tabs and line ends.")
 

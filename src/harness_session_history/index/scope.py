@@ -53,16 +53,16 @@ class Scope:
         elif self.excluded:
             parts.append(f" AND (rowid >> {SLOT_SHIFT}) NOT IN (SELECT value FROM carray(?))")
             values.append(integers(slots_of(sorted(self.excluded))))
+        # A plus keeps FTS5 from searching once for each of some rows.
         if self.span is not None:
             parts.append(f" AND rowid BETWEEN {int(self.span[0])} AND {int(self.span[1])}")
         if self.rows is not None:
-            # The plus keeps FTS5 from searching once for each of these rows.
             parts.append(" AND +rowid IN (SELECT value FROM carray(?))")
             values.append(integers(self.rows))
         if self.role is not None:
             parts.append(f" AND (rowid & 1) = {int(self.role)}")
         if self.only_off_branch:
-            parts.append(" AND rowid IN (SELECT id FROM hidden)")
+            parts.append(" AND +rowid IN (SELECT id FROM hidden)")
         elif not self.off_branch:
             parts.append(" AND rowid NOT IN (SELECT id FROM hidden)")
         if self.partly:

@@ -77,11 +77,14 @@ def _tree(connection: apsw.Connection, extent: Extent, nodes: int) -> tuple[Any,
     return b"".join(one[0] for one in columns), b"".join(one[1] for one in columns), links, marks
 
 
-def answers(history: SessionHistory, *queries: str) -> list[Any]:
-    """What a history says without looking at files again, apart from ties and from what is remembered of deleted files."""
+def answers(history: SessionHistory, *queries: str, parents: bool = True) -> list[Any]:
+    """What a history says without looking at files again, apart from ties and from what is remembered of deleted files:
+    where there are some, leave out `parents`."""
 
     async def ask() -> list[Any]:
-        said: list[Any] = [(await history(operation="list", limit=20))["results"]]
+        views = (await history(operation="list", limit=20))["results"]
+        left_out = () if parents else ("kind", "depth", "lineage", "parentSessionId")
+        said: list[Any] = [[{k: v for k, v in view.items() if k not in left_out} for view in views]]
         for query in queries:
             for branch in ("visible", "any"):
                 answer = await history(query=query, limit=20, sort="newest", branch=branch)  # type: ignore[arg-type]

@@ -141,6 +141,19 @@ def test_the_line_through_an_entry_goes_down_to_its_newest_descendant() -> None:
     assert tree.line_through(6) == [0, 4, 6]
 
 
+@pytest.mark.parametrize(
+    ("entries", "line"),
+    [
+        ([("a", None), ("b", "a"), ("x", "b"), ("r", None), ("x", "r")], [0, 1]),
+        ([("a", None), ("b", "a"), ("x", "a"), ("r", None), ("x", "r")], [0, 1]),
+        ([("a", None), ("x", "a"), ("x", None)], [0]),
+        ([("a", None), ("x", "a"), ("b", "x"), ("x", None)], [0]),
+    ],
+)
+def test_a_replaced_entry_is_nobody_s_descendant(entries: list[tuple[str, str | None]], line: list[int]) -> None:
+    assert grown(*entries).line_through(0) == line
+
+
 # Context boundary
 
 
@@ -219,8 +232,8 @@ def test_paths_are_those_of_the_plain_definition(entries: list[tuple[str, str | 
     assert tree.superseded == {n for n, (entry_id, _) in enumerate(entries) if last[entry_id] != n}
     for node in range(len(entries)):
         assert tree.path(node) == above(entries, node)
-        below = [n for n in range(len(entries)) if node in above(entries, n)]
-        assert tree.line_through(node) == above(entries, max(below))
+        below = [n for n in last.values() if node in above(entries, n)]
+        assert tree.line_through(node) == above(entries, max(below, default=node))
     if entries:
         path = above(entries, len(entries) - 1)
         assert tree.visible_path == path and tree.ordered == (path == sorted(path))

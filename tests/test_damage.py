@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder import line, stamp
+from harness_session_history.archive.entries import linear_id
 from harness_session_history.archive.hydration import hydrate
 from reading import HEADER, Made, brief, lines, made_entries, message, read, read_bytes, write
 
@@ -102,6 +103,79 @@ def test_a_record_behind_one_that_was_cut_anywhere_is_read(tmp_path: Path) -> No
     reading = read_bytes(tmp_path, lines(*cuts, last))
     assert reading.texts == ["2"] * len(cuts) + ["3"] and reading.facts.damaged == len(cuts)
     assert all(h and h.text in ("2", "3") for h in hydrate(path, reading.wanted).entries)
+
+
+UNUSUAL = {
+    "a message without a time": {
+        "type": "message",
+        "id": "b",
+        "parentId": "a",
+        "message": {"role": "user", "content": "2"},
+    },
+    "a message with a time of its own": {
+        "type": "message",
+        "id": "b",
+        "parentId": "a",
+        "timestamp": None,
+        "message": {"role": "user", "content": "2", "timestamp": 1767225605000},
+    },
+    "a message without a parent": {"type": "message", "id": "b", "message": {"role": "user", "content": "2"}},
+    "a known type without a time": {"type": "label", "id": "b", "parentId": "a", "targetId": "a"},
+}
+
+
+@pytest.mark.parametrize("record", UNUSUAL.values(), ids=UNUSUAL)
+def test_an_entry_that_lacks_something_is_read_behind_one_that_was_cut_anywhere(
+    tmp_path: Path, record: dict[str, object]
+) -> None:
+    for at in range(1, len(CUT)):
+        reading = read_bytes(tmp_path, lines(message("a", "1"), CUT[:at] + line(record).encode()))
+        assert reading.has("a", "b") and reading.facts.damaged == 1, CUT[:at]
+
+
+def test_a_record_of_any_kind_is_read_where_the_cut_one_cannot_go_on(tmp_path: Path) -> None:
+    for odd in ({"type": "new", "id": "b"}, {"id": "b", "anything": 1}, {"type": "message", "id": "b"}):
+        for cut in (b'{"type":"message","id":"q","mess', b'{"type":"message","id":"q"', b'{"type":"x","n":12'):
+            reading = read_bytes(tmp_path, lines(message("a", "1"), cut + line(odd).encode(), message("c", "3", "b")))
+            assert reading.has("a", "b", "c") and reading.links == {1: None}, cut
+
+
+def test_a_whole_record_between_a_cut_one_and_garbage_is_read(tmp_path: Path) -> None:
+    glued = b'{"type":"message","id":"q","mess' + message("b", "2", "a") + b"\x01\x02"
+    assert read_bytes(tmp_path, lines(message("a", "1"), glued)).texts == ["1", "2"]
+
+
+def test_entries_of_version_1_behind_a_cut_one_keep_the_numbers_right(tmp_path: Path) -> None:
+    first, last = (
+        line({"type": "message", "timestamp": stamp(n), "message": {"role": "user", "content": str(n)}}).encode()
+        for n in (1, 4)
+    )
+    others = [
+        {"type": "compaction", "timestamp": stamp(2), "summary": "s", "firstKeptEntryIndex": 1, "tokensBefore": 1},
+        {"type": "model_change", "timestamp": stamp(3), "provider": "p", "modelId": "m"},
+    ]
+    header = line({"type": "session", "id": "s1", "timestamp": stamp(0), "cwd": "/w/demo"}).encode()
+    cut = [b'{"type":"mess', b'{"type":"message","message":']
+    glued = [at + line(other).encode() for at, other in zip(cut, others, strict=True)]
+    reading = read_bytes(tmp_path, b"\n".join([header, first, *glued, last]) + b"\n")
+    assert reading.has(linear_id(1, first), linear_id(4, last)) and reading.texts == ["1", "4"]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"type": "event", "id": "inner", "timestamp": stamp(1)},
+        {"type": "paragraph", "id": "inner", "parentId": None},
+        {"type": "message", "id": "inner", "text": "hello"},
+        {"type": "toolCall", "id": "inner", "name": "bash", "arguments": {}},
+    ],
+)
+def test_arguments_of_a_cut_tool_call_are_no_entries(tmp_path: Path, inner: dict[str, object]) -> None:
+    called = {"type": "toolCall", "id": "t", "name": "send", "arguments": inner}
+    cut = message("x", [called], None, "assistant").partition(b"}}]")[0] + b"}"
+    for behind in (message("b", "2"), b""):
+        reading = read_bytes(tmp_path, lines(cut + behind, message("c", "3")))
+        assert not reading.has("inner") and reading.texts[-1] == "3"
 
 
 def test_several_cut_and_whole_records_on_one_line_are_told_apart(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def at(path: Path | str, *, explicit: bool = True, required: bool = True) -> Roo
     return Root(str(path), explicit, required)
 
 
-def put(path: Path, content: bytes = b"{}\n") -> Path:
+def put(path: Path, content: bytes = b'{"type":"session","id":"s"}\n') -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return path
@@ -123,12 +123,14 @@ def test_a_found_file_carries_the_identity_of_its_stat(tmp_path: Path) -> None:
     assert source(walk([at(tmp_path)]), path).identity == FileIdentity.of(os.stat(path))
 
 
-def test_no_file_is_opened(tmp_path: Path) -> None:
-    path = put(tmp_path / "a.jsonl")
-    path.chmod(0)
-    os.utime(path, (1, 1))
-    walk([at(tmp_path)])
-    assert os.stat(path).st_atime == 1
+def test_no_file_is_opened_whose_name_or_place_says_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "a.jsonl")
+    put(tmp_path / "a" / "notes.txt")
+    stem = "2026-03-02T10-00-00-000Z_some-id"
+    put(tmp_path / f"{stem}.jsonl", b"")
+    child = put(tmp_path / stem / "run" / "session.jsonl")
+    monkeypatch.delattr(os, "open")
+    assert source(walk([at(tmp_path)]), child).child
 
 
 # Roots
@@ -356,6 +358,57 @@ def test_a_folder_beside_other_sessions_makes_no_children(tmp_path: Path) -> Non
     put(tmp_path / "p.jsonl")
     path = put(tmp_path / "q" / "a.jsonl")
     assert not source(walk([at(tmp_path)]), path).child
+
+
+FOREIGN = {
+    "nothing": b"",
+    "another log": b'{"agent":"x"}\n' * 300,
+    "a log of long lines": b'{"agent":"' + b"x" * 70_000 + b'"}\n',
+    "entries without a header": b'{"type":"message","id":"a","parentId":null,"timestamp":1,"message":{"role":"user"}}\n',
+}
+
+
+@pytest.mark.parametrize("content", FOREIGN.values(), ids=FOREIGN)
+def test_a_folder_named_like_a_file_that_is_no_session_makes_no_children(tmp_path: Path, content: bytes) -> None:
+    put(tmp_path / "notes.jsonl", content)
+    path = put(tmp_path / "notes" / "a.jsonl")
+    assert not source(walk([at(tmp_path)]), path).child
+
+
+def test_a_sibling_s_header_may_stand_behind_other_lines(tmp_path: Path) -> None:
+    put(
+        tmp_path / "p.jsonl", b'{"type":"title"}\nnonsense\n{"x":"' + b"x" * 70_000 + b'"}\n{"type":"session","id":"s"}'
+    )
+    path = put(tmp_path / "p" / "a.jsonl")
+    assert source(walk([at(tmp_path)]), path).child
+
+
+def test_a_folder_that_makes_no_children_leaves_them_those_of_the_one_above(tmp_path: Path) -> None:
+    parent = put(tmp_path / "p.jsonl")
+    put(tmp_path / "p" / "notes.jsonl", b"[]\n")
+    path = put(tmp_path / "p" / "notes" / "a.jsonl")
+    put(tmp_path / "tasks.jsonl", b"[]\n")
+    task = put(tmp_path / "tasks" / "a.jsonl")
+    found = walk([at(tmp_path)])
+    assert found.parent(source(found, path)) is source(found, parent)
+    assert source(found, task).child and source(found, task).parent_path is None
+
+
+def test_of_several_siblings_of_one_stem_the_session_is_the_parent(tmp_path: Path) -> None:
+    put(tmp_path / "p.jsonl", b"[]\n")
+    put(tmp_path / "p.jsonl.deleted.2026-03-02T10-00-00-000Z")
+    archived = put(tmp_path / "p.jsonl.reset.2026-03-02T10-00-00-000Z")
+    path = put(tmp_path / "p" / "a.jsonl")
+    assert source(walk([at(tmp_path)]), path).parent_path == os.fsencode(archived)
+
+
+def test_a_sibling_that_cannot_be_looked_into_is_taken_at_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "p.jsonl")
+    path = put(tmp_path / "p" / "a.jsonl")
+    refuse(monkeypatch, "open", tmp_path / "p.jsonl", errno.EACCES)
+    assert source(walk([at(tmp_path)]), path).child
 
 
 @pytest.mark.parametrize("mark", [".reset.2026-03-02T10-00-00-000Z", ".deleted.1767225600000"])

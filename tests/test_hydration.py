@@ -134,6 +134,37 @@ def test_a_version_1_record_at_another_place_is_another_entry(tmp_path: Path) ->
     assert one is None and two is not None
 
 
+def test_version_1_records_are_told_whatever_lies_before_them(tmp_path: Path) -> None:
+    session = ArchiveBuilder(tmp_path).session("a", version=None)
+    said = []
+    for number in range(40):
+        odd = [b"[]", b"7", b"null", b"", b'{"type":"mess', b'{"type":"title"}{"type":"title"}', session.lines[0]]
+        session.lines += [odd[at % len(odd)] for at in range(number * 5)]
+        made = session.message("user", f"say {number}")
+        said.append(line({key: value for key, value in made.items() if key not in ("id", "parentId")}).encode())
+        session.raw(b'{"type":"mess' + said[-1] if number % 3 else said[-1])
+    path = session.save(prefix=b"\xef\xbb\xbf", eol=b"\r\n")
+    reading = read(path)
+    for wanted in (reading.wanted, reading.wanted[::-1], reading.wanted[-1:]):
+        entries = hydrate(path, wanted).entries
+        assert all(entries) and len(entries) == len(wanted)
+
+
+def test_values_before_a_version_1_record_are_counted_only_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = ArchiveBuilder(tmp_path).session("a", version=None)
+    for text in ("one", "two"):
+        session.lines += [b"[]"] * 3
+        made = session.message("user", text)
+        session.raw(line({key: value for key, value in made.items() if key not in ("id", "parentId")}))
+    path = session.save()
+    wanted = read(path).wanted
+    monkeypatch.setattr("harness_session_history.archive.hydration._MAX_COUNTED", wanted[0].offset)
+    one, two = hydrate(path, wanted).entries
+    assert one is not None and two is None
+
+
 def test_a_file_that_is_gone_is_unreadable(session: SessionBuilder, tmp_path: Path) -> None:
     with pytest.raises(Unreadable):
         hydrate(tmp_path / "gone.jsonl", [])

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from pathlib import Path
 
-from builder import line, stamp
+import pytest
+
+from builder import SessionBuilder, line, stamp
 from support import World, append, touch
 
 
@@ -115,6 +118,34 @@ def test_times_come_from_the_earliest_and_latest_message_not_from_the_order_of_l
     session.save()
     view = world.view(session)
     assert (view["createdAt"], view["updatedAt"]) == (stamp(10), stamp(30))
+
+
+@pytest.mark.parametrize("read_on", [False, True])
+def test_the_time_of_a_replaced_entry_is_no_time_of_the_session(world: World, read_on: bool) -> None:
+    session = world.session("a")
+    session.user("x", at=stamp(20))
+    session.user("early", at=stamp(10), key="early")
+    session.user("late", at=stamp(90), key="late")
+    session.user("y", at=stamp(30))
+    if read_on:
+        session.save()
+        assert world.view(session)["updatedAt"] == stamp(90)
+    session.user("early again", at=stamp(25), key="early", parent=None)
+    session.add("label", at=stamp(99), key="late")
+    session.save()
+    for _ in range(2):
+        view = world.view(session)
+        assert (view["createdAt"], view["updatedAt"]) == (stamp(20), stamp(30))
+        touch(session.path(), 1.7e9)
+
+
+def test_a_session_whose_only_message_was_replaced_has_the_header_s_times(world: World) -> None:
+    session = world.session("a", start=stamp(500))
+    session.user("x", at=stamp(10), key="twice")
+    session.add("label", at=stamp(20), key="twice", parent=None)
+    session.save()
+    view = world.view(session)
+    assert view["createdAt"] == view["updatedAt"] == stamp(500)
 
 
 def test_times_fall_back_to_the_header_never_to_the_file(world: World) -> None:
@@ -306,6 +337,69 @@ def test_a_file_below_a_folder_named_like_a_session_file_is_its_child(world: Wor
     view = world.view(child)
     assert (view["kind"], view["parentSessionId"], view["depth"]) == ("child", parent.id, 1)
     assert world.listed(kind="child") == [child.id] and world.listed(kind="root") == [parent.id]
+
+
+def parent_and_child(world: World) -> tuple[SessionBuilder, SessionBuilder, Path]:
+    """A session, one below the folder that is named after its file, and that file."""
+    parent = world.session("parent")
+    parent.user("x")
+    path = parent.save(name="parent.jsonl")
+    child = world.session("child")
+    child.user("y")
+    child.save("--w-demo--/parent/run-1")
+    world.refresh()
+    return parent, child, path
+
+
+def test_a_parent_whose_file_is_gone_is_still_told_by_its_path(world: World) -> None:
+    parent = world.session("parent")
+    parent.user("x")
+    path = parent.save(name="parent.jsonl")
+    fork = world.say("fork", "y", parentSession=str(path))
+    world.refresh()
+    path.unlink()
+    assert world.view(parent, include_deleted=True)["deleted"]
+    assert world.view(fork)["parentSessionId"] == parent.id
+
+
+def test_a_child_stays_one_when_its_parent_s_file_is_gone(world: World) -> None:
+    parent, child, path = parent_and_child(world)
+    path.unlink()
+    view = world.view(child)
+    assert (view["kind"], view["parentSessionId"], view["depth"]) == ("child", parent.id, 1)
+    assert world.listed(kind="child") == [child.id] and world.listed(kind="root") == []
+
+
+def test_of_a_parent_that_is_gone_and_one_that_is_there_the_nearer_counts(world: World) -> None:
+    parent, child, path = parent_and_child(world)
+    inner = world.session("inner")
+    inner.user("z")
+    inner.save("--w-demo--/parent/run-1/" + child.path().stem)
+    child_path = child.path("--w-demo--/parent/run-1")
+    child_path.unlink()
+    assert world.view(inner)["parentSessionId"] == child.id
+    child_path.write_bytes(b"\n".join(child.lines) + b"\n")
+    path.unlink()
+    assert world.view(inner)["parentSessionId"] == child.id and world.view(child)["parentSessionId"] == parent.id
+
+
+def test_another_session_at_the_path_of_one_that_is_gone_is_the_parent(world: World) -> None:
+    _, child, path = parent_and_child(world)
+    path.unlink()
+    world.refresh()
+    other = world.session("other")
+    other.user("z")
+    other.save(name="parent.jsonl")
+    assert world.view(child)["parentSessionId"] == other.id
+
+
+def test_a_parent_is_told_by_its_path_though_the_root_is_a_link(world: World) -> None:
+    parent = world.session("parent")
+    parent.user("x")
+    fork = world.say("fork", "y", parentSession=str(parent.save(name="parent.jsonl")))
+    (world.folder / "link").symlink_to(world.root)
+    world.history(roots=[world.folder / "link"])
+    assert world.view(fork)["parentSessionId"] == parent.id
 
 
 def test_folders_for_children_make_children(world: World) -> None:

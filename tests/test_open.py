@@ -322,6 +322,36 @@ def test_the_latest_line_is_the_one_written_last_not_the_first_child(world: Worl
     assert world.opened(session, off, branch="any") == ["root", "off", "old child", "grandchild of the old"]
 
 
+def test_a_replaced_entry_is_no_neighbour_on_any_branch(world: World) -> None:
+    session = world.session("a")
+    first = session.user("first")
+    second = session.assistant("second")
+    session.user("replaced", key="twice", parent=second)
+    elsewhere = session.user("elsewhere", parent=None)
+    session.user("replacing", key="twice", parent=elsewhere)
+    session.save()
+    answer = world.open(session, first, branch="any")
+    assert [message["text"] for message in answer["messages"]] == ["first", "second"]
+    assert (answer["moreAfter"], answer["truncated"]) == (0, False)
+
+
+def test_any_branch_shows_what_follows_behind_a_stored_leaf(world: World) -> None:
+    session, ids = chain(world, "first", "second", "third")
+    session.add("leaf", targetId=ids[0])
+    session.save()
+    assert world.opened(session, ids[0]) == ["first"]
+    assert world.opened(session, ids[0], branch="any") == ["first", "second", "third"]
+
+
+def test_any_branch_needs_no_tree_where_the_visible_one_is_the_latest(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, ids = forked(world)
+    world.refresh()
+    monkeypatch.delattr("harness_session_history.opening.tree_columns")
+    assert world.opened(session, ids["root"], branch="any", refresh=False) == ["root", "right1", "right2"]
+
+
 def test_a_stored_leaf_moves_the_visible_branch(world: World) -> None:
     session = world.session("a")
     first = session.user("first")

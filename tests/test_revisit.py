@@ -87,6 +87,44 @@ def test_what_only_a_walk_can_tell_is_left_to_a_walk(roots: Roots, change: str) 
     assert revisit(listing, never) is None
 
 
+def sibling(roots: Roots, content: bytes) -> Path:
+    """A file of this content beside a folder of the same name that holds a transcript."""
+    root = Path(roots[0].path)
+    (root / "notes").mkdir()
+    (root / "notes" / "a.jsonl").write_bytes(b'{"type":"session","id":"a"}\n')
+    path = root / "notes.jsonl"
+    path.write_bytes(content)
+    settle(root)
+    return path
+
+
+def test_a_sibling_that_becomes_a_session_is_left_to_a_walk(roots: Roots) -> None:
+    path = sibling(roots, b"")
+    listing = remember(walk(roots), later())
+    assert listing is not None
+    path.write_bytes(b'{"type":"session","id":"notes"}\n')
+    assert revisit(listing, never) is None
+
+
+def test_a_sibling_that_is_a_session_no_longer_is_left_to_a_walk(roots: Roots) -> None:
+    path = sibling(roots, b'{"type":"session","id":"notes"}\n')
+    listing = remember(walk(roots), later())
+    assert listing is not None
+    path.write_bytes(b'{"agent":"x"}\n')
+    assert revisit(listing, never) is None
+
+
+@pytest.mark.parametrize("content", [b'{"agent":"x"}\n', b'{"type":"session","id":"notes"}\n'])
+def test_a_sibling_that_only_grows_needs_no_walk(roots: Roots, content: bytes) -> None:
+    path = sibling(roots, content)
+    listing = remember(walk(roots), later())
+    assert listing is not None
+    for count in (2, 3):
+        path.write_bytes(content * count)
+        again = revisit(listing, never)
+        assert again is not None and again.files == walk(roots).files
+
+
 def test_a_folder_that_changed_just_before_the_walk_is_not_relied_on(roots: Roots) -> None:
     only_file(roots).with_name("x.jsonl").write_bytes(b"{}\n")
     assert remember(walk(roots), time.time_ns()) is None

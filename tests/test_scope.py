@@ -119,6 +119,20 @@ def test_of_two_files_the_one_with_the_latest_activity_counts(world: World) -> N
     assert world.sources()["duplicate"] == 1 and len(world.listed()) == 1
 
 
+@pytest.mark.parametrize("read_on", [False, True])
+def test_a_replaced_entry_does_not_make_a_file_the_one_that_counts(world: World, read_on: bool) -> None:
+    twice(world, 20, 30)
+    session = world.session("a")
+    session.user("findme first", at=stamp(10))
+    session.user("findme replaced", at=stamp(90), key="late")
+    if read_on:
+        session.save(name="third.jsonl")
+        assert "findme replaced" in world.texts("findme")
+    session.user("findme replacing", at=stamp(15), key="late", parent=None)
+    session.save(name="third.jsonl")
+    assert world.texts("findme") == ["findme other.jsonl"]
+
+
 def test_of_two_files_of_one_moment_the_larger_counts(world: World) -> None:
     twice(world, 20, 20)
     assert world.texts("findme") == ["findme other.jsonl"]

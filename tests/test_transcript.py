@@ -90,6 +90,22 @@ def test_a_headerless_file_of_entries_is_named_by_its_file(archive: ArchiveBuild
     assert (facts.session_id, facts.named_by_file, facts.cwd) == (session.id, True, None)
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"type": "message", "id": "a", "timestamp": stamp(1), "message": {"role": "user", "content": "1"}},
+        {"type": "message", "id": "a", "parentId": None, "message": {"role": "user", "content": "1", "timestamp": 1}},
+        {"type": "message", "id": "a", "message": {"role": "user", "content": "1"}},
+        {"type": "session_info", "id": "a", "timestamp": stamp(1), "name": "named"},
+        {"type": "label", "id": "a", "parentId": None, "targetId": "x"},
+        {"type": "new", "id": "a", "parentId": None, "timestamp": None},
+    ],
+)
+def test_a_headerless_file_keeps_a_first_entry_that_lacks_something(tmp_path: Path, first: dict[str, object]) -> None:
+    reading = read_bytes(tmp_path, line(first).encode() + b"\n" + message("b", "2", "a") + b"\n", NAMED)
+    assert reading.facts.version == 3 and reading.visible_ids("a", "b") == ["a", "b"]
+
+
 def test_a_headerless_file_without_an_id_in_its_name_is_not_a_session(tmp_path: Path) -> None:
     with pytest.raises(NotASession):
         read_bytes(tmp_path, message("a", "hello") + b"\n", "session.jsonl")
@@ -104,6 +120,8 @@ def test_a_headerless_file_without_an_id_in_its_name_is_not_a_session(tmp_path: 
         b'{"agent":"w","task":"x","ts":1}\n',
         b'{"v":4,"kind":"header","id":"x","storageVersion":1,"createdAt":1,"cwd":"/"}\n' + message("a", "x") + b"\n",
         b'{"parentUuid":null,"sessionId":"x","type":"user","message":{"role":"user"},"uuid":"u","timestamp":"2026-03-02"}\n',
+        b'{"type":"message","id":"a","text":"hello"}\n{"type":"event","id":"b","timestamp":1}\n',
+        b'{"type":"usage","timestamp":1,"tokens":2}\n',
         b'{"type":"session","id":5,"version":3}\n',
         line({"type": "session", "id": "x" * 129}).encode() + b"\n",
         b"[1]\n5\n",

@@ -139,8 +139,14 @@ def _message(
 def _find(
     connection: apsw.Connection, evidence: Evidence, session: SessionRow, request: OpenRequest
 ) -> tuple[int, Neighbourhood]:
-    if request.branch == "visible" and session.ordered:
-        return _find_in_order(connection, evidence, session, request)
+    # Where the file ends with its leaf, the visible branch is the latest line of every entry on it.
+    ends_with_leaf = session.leaf == session.nodes - 1
+    if session.ordered and (request.branch == "visible" or ends_with_leaf):
+        found = _find_in_order(connection, evidence, session, request)
+        if found is not None:
+            return found
+        if request.branch == "visible":
+            raise _not_visible(request)
     return _find_in_tree(connection, session, request)
 
 
@@ -153,18 +159,19 @@ def _not_visible(request: OpenRequest) -> EntryNotVisible:
 
 def _find_in_order(
     connection: apsw.Connection, evidence: Evidence, session: SessionRow, request: OpenRequest
-) -> tuple[int, Neighbourhood]:
-    """Where the branch has the order of the file (nearly always), neighbours are neighbouring rows, without a tree."""
+) -> tuple[int, Neighbourhood] | None:
+    """The entry on the visible branch, None if it is not on it. Where that branch has the order of the file (nearly
+    always), neighbours are neighbouring rows, without a tree."""
     wanted = entry_hash(request.entry_id).to_bytes(8, "little", signed=True)
     extent = session.extent
     place = find(connection, extent, session.nodes, wanted)
     if place is None or place.kind not in TEXT_ROLES:
-        raise _not_visible(request)
+        return None
     target = extent.row(place.node, TEXT_ROLES[place.kind])
     low, high = extent.low, extent.high
     hidden = {row for (row,) in connection.execute("SELECT id FROM hidden WHERE id BETWEEN ? AND ?", (low, high))}
     if target in hidden:
-        raise _not_visible(request)
+        return None
     before = _nearest(evidence.spans.between(low, target - 1, descending=True), request.before, hidden)
     after = _nearest(evidence.spans.between(target + 1, high), request.after, hidden)
     hidden_before = sum(1 for row in hidden if row < target)
@@ -178,16 +185,15 @@ def _nearest(entries: Iterable[Located], limit: int, hidden: Collection[int]) ->
 
 def _find_in_tree(connection: apsw.Connection, session: SessionRow, request: OpenRequest) -> tuple[int, Neighbourhood]:
     extent = session.extent
-    columns = tree_columns(connection, extent, session.nodes)
-    tree = Tree(columns)
-    kinds = b"".join(column[1] for column in columns)
+    tree = Tree(tree_columns(connection, extent, session.nodes), unique=session.ordered)
+    kinds = tree.kinds
     node = tree.find(entry_hash(request.entry_id))
     if node is None or kinds[node] not in TEXT_ROLES:
         raise _not_visible(request)
-    if tree.visible[node]:
-        line = tree.path(tree.leaf) if tree.leaf is not None else []
-    elif request.branch == "any":
+    if request.branch == "any":
         line = tree.line_through(node)
+    elif tree.visible[node]:
+        line = tree.visible_path
     else:
         raise _not_visible(request)
     rows = [extent.row(one, TEXT_ROLES[kinds[one]]) for one in line if kinds[one] in TEXT_ROLES]

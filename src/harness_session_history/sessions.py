@@ -174,7 +174,8 @@ class SessionStore:
         self._write_rows(row, facts, Tree(self.parts))
         return True
 
-    def _write_rows(self, row: SourceRow, facts: Facts, tree: Tree) -> None:
+    def _write_rows(self, row: SourceRow, facts: Facts, tree: Tree) -> SourceRow:
+        """Writes what depends on the tree, then the session and its file; returns the row of that."""
         visible, superseded = tree.visible, tree.superseded
         kinds = b"".join(part[1] for part in self.parts)
         hidden, messages = set(), 0
@@ -186,8 +187,13 @@ class SessionStore:
                     hidden.add(self.extent.row(node, TEXT_ROLES[kind]))
         if superseded:
             self.writer.remove_entries(self.extent, sorted(superseded))
+            # What was read on did not know which of the older entries have been replaced.
+            first, last = self.writer.times(self.extent)
+            facts = msgspec.structs.replace(facts, first_time=first, last_time=last)
+            row = msgspec.structs.replace(row, last_time=facts.started if last is None else last)
         self.writer.set_hidden(self.extent, hidden)
         self._put(row, facts, tree.leaf, messages, tree.ordered and not superseded)
+        return row
 
     def _put(self, row: SourceRow, facts: Facts, leaf: int | None, messages: int, ordered: bool) -> None:
         source = self.sessions.put_source(msgspec.structs.replace(row, session=self.extent.key), facts)
@@ -215,7 +221,7 @@ class Extension(SessionStore):
             self._put(row, facts, facts.nodes - 1 if facts.nodes else None, messages + added, ordered)
         else:
             self.parts = trees.tree_columns(self.writer.connection, self.extent, facts.nodes)
-            self._write_rows(row, facts, Tree(self.parts))
+            row = self._write_rows(row, facts, Tree(self.parts))
         if not self.sessions.counts(row, facts):
             # Its first message may be older than its header, which until then was its latest activity.
             self.sessions.ask_best(facts.session_id)

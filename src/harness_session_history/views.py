@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
-from .archive.names import named_id
+from .archive.names import folder_of, named_id
 from .archive.paths import cwd_within
 from .archive.projection import one_line
 from .archive.registry import RegistryEntry
@@ -122,7 +123,9 @@ class Views:
 
     def kind(self, session: SessionRow) -> str:
         said = self.registry.get(session.session_id)
-        return said.kind if said and said.kind else ("child" if session.child else "root")
+        if said and said.kind:
+            return said.kind
+        return "child" if session.child or self._parent_path(session) is not None else "root"
 
     def parent_id(self, session: SessionRow) -> str | None:
         """Id of the session it was started or forked from: the registry, the header (path or id), then the folder."""
@@ -140,15 +143,43 @@ class Views:
             found = named_id(path.replace(b"\\", b"/").rsplit(b"/", 1)[-1])
             if found is not None:
                 return found
-        return None if session.parent_path is None else self._id_at(session.parent_path)
+        parent_path = self._parent_path(session)
+        return None if parent_path is None else self._id_at(parent_path)
+
+    def _parent_path(self, session: SessionRow) -> bytes | None:
+        """The file after which a folder above the session is named; one that was there and is gone if that is nearer."""
+        there, gone = session.parent_path, None
+        if session.path is not None and self.catalog.gone():
+            gone = self.catalog.gone_above(os.path.dirname(session.path))
+        if gone is None or (there is not None and len(folder_of(there)) >= len(folder_of(gone))):
+            return there
+        return gone
 
     def _id_at(self, path: bytes) -> str | None:
-        """Id of the session in the file at `path`, also where another file counts for that session."""
-        key = self.catalog.key_by_path.get(path)
-        if key is not None:
-            return self.catalog.sessions[key].session_id
-        source = self.catalog.sources.get(path)
-        return None if source is None else source.session_id
+        """Id of the session in the file at `path`, also where another file counts for it or none is there any more, and
+        where `path` does not name the root as it was named here (through a link)."""
+        found = self._id_of(path)
+        if found is None:
+            for named, real in self._linked_roots:
+                if path.startswith(real):
+                    return self._id_of(named + path[len(real) :])
+        return found
+
+    def _id_of(self, path: bytes) -> str | None:
+        catalog = self.catalog
+        key = catalog.key_by_path.get(path)
+        if key is None:
+            source = catalog.sources.get(path)
+            if source is not None and source.session_id is not None:
+                return source.session_id
+            key = catalog.gone().get(path)
+        return None if key is None else catalog.sessions[key].session_id
+
+    @cached_property
+    def _linked_roots(self) -> list[tuple[bytes, bytes]]:
+        """How roots were named that are links, and what paths below them really begin with."""
+        roots = [(named, os.path.join(os.path.realpath(named), b"")) for named in self.catalog.below]
+        return [(named, real) for named, real in roots if named != real]
 
     def name(self, session: SessionRow) -> str:
         said = self.registry.get(session.session_id)

@@ -79,10 +79,7 @@ class Tree:
     @cached_property
     def superseded(self) -> frozenset[int]:
         """Nodes whose id a later node carries too; they are on no branch."""
-        if self._unique or _all_differ(_numbers(self.ids)):
-            return frozenset()
-        nodes = self._nodes
-        return frozenset(node for node, value in enumerate(_numbers(self.ids)) if nodes[value] != node)
+        return frozenset() if self._unique else superseded_nodes(self.ids)
 
     @cached_property
     def _parents(self) -> dict[int, int]:
@@ -187,15 +184,23 @@ class Tree:
         return None
 
     def line_through(self, node: int) -> list[int]:
-        """The ancestors of ``node``, itself, and its latest line of descendants (the one that holds the newest)."""
+        """The ancestors of ``node``, itself, and its latest line of descendants (the one that holds the newest).
+
+        Of entries that a later one of the same id has replaced, none is a descendant.
+        """
         return self.path(self._newest_below(node))
 
     def _newest_below(self, node: int) -> int:
         starts = self._starts
         ends = [start - 1 for start in starts[1:]] + [len(self) - 1]
         above: dict[int, bool] = {}
+        superseded = self.superseded
         for start, end in zip(reversed(starts), reversed(ends)):
-            # Within a run everything hangs below its first node, so the last node of the run stands for all of it.
+            # Within a run everything hangs below its first node, so the last node of the run stands for all of it. Only
+            # that one can have been replaced: what follows a replaced node hangs elsewhere and begins a run.
+            end -= end in superseded
+            if end < start:
+                continue
             walked: list[int] = []
             at, found = end, False
             while True:
@@ -234,14 +239,23 @@ class Tree:
         return Boundary("compaction", node if kept is None or before is None or before >= newest[0] else kept)
 
 
+def superseded_nodes(ids: bytes) -> frozenset[int]:
+    """Places of packed ids (8 bytes each) that occur again further on."""
+    numbers = _numbers(ids)
+    if _all_differ(numbers):
+        return frozenset()
+    last = dict(zip(numbers, range(len(numbers))))
+    return frozenset(place for place, number in enumerate(numbers) if last[number] != place)
+
+
 def _all_differ(numbers: Sequence[int]) -> bool:
     """Whether no number occurs twice; a part of them at a time, as a set of very many takes much memory."""
-    parts = 1 + len(numbers) // AT_ONCE
-    for part in range(parts):
-        own = numbers if parts == 1 else [number for number in numbers if number % parts == part]
-        if len(set(own)) < len(own):
-            return False
-    return True
+    if len(numbers) <= AT_ONCE:
+        return len(set(numbers)) == len(numbers)
+    parts = [array("q") for _ in range(1 + len(numbers) // AT_ONCE)]
+    for number in numbers:
+        parts[number % len(parts)].append(number)
+    return all(len(set(own)) == len(own) for own in parts)
 
 
 def _numbers(ids: bytes) -> Sequence[int]:

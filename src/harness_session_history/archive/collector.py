@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
+from .branch import superseded_nodes
 from .entries import (
     ASSISTANT,
     KIND_ASSISTANT_BARE,
@@ -21,6 +23,7 @@ from .entries import (
     TextEntry,
     entry_hash,
     entry_key,
+    find_id,
     id_column,
     linear_id,
     milliseconds,
@@ -42,6 +45,9 @@ class Collector:
         # Reading on after an append, only the hash of the entry before is known: its id is the empty string, like no other.
         self._previous: str | None = "" if facts.nodes else None
         self._resumed_at, self._last_id = facts.nodes, facts.last_id
+        self._columns: list[bytes] = []
+        #: The entries that have a time: how many nodes of this reading come before each, and the time.
+        self._timed, self._times = array("q"), array("q")
         self._parsed_ids: list[str | None] = [None] * facts.parsed_lines if facts.linear else []
         self._start_chunk()
 
@@ -62,6 +68,7 @@ class Collector:
     def take(self) -> Chunk:
         """The nodes gathered so far, which are then forgotten."""
         column = id_column(self._ids)
+        self._columns.append(column)
         if column:
             self.facts.last_id = int.from_bytes(column[-8:], "little", signed=True)
         chunk = Chunk(self._first_node, column, bytes(self._kinds), self._links, self._marks, self._entries)
@@ -161,16 +168,37 @@ class Collector:
         self._kinds += kinds
         self._previous = ids[-1]
         self.facts.nodes += len(entries)
-        self._note_times(times)
+        self._note_times(first_node, spoken, times)
 
-    def _note_times(self, times: Sequence[int | None]) -> None:
-        known = [time for time in times if time is not None]
+    def _note_times(self, first_node: int, spoken: Sequence[int], times: Sequence[int | None]) -> None:
+        begin = first_node - self._resumed_at
+        if None in times:
+            self.facts.untimed = True
+            spoken = [at for at, time in zip(spoken, times) if time is not None]
+        self._timed.extend([begin + at for at in spoken])
+        self._times.extend([time for time in times if time is not None])
+
+    def settle(self) -> None:
+        """After the last chunk: works out the session's times. An entry that another of the same id has replaced does not
+        count, but for one that was read earlier: that is known to whoever has read it."""
+        if not self._times:
+            return
+        first, last = min(self._times), max(self._times)
+        if self._replaced(self._times.index(first), self._times.index(last)):
+            superseded = superseded_nodes(b"".join(self._columns))
+            times = [time for node, time in zip(self._timed, self._times) if node not in superseded]
+            if not times:
+                return
+            first, last = min(times), max(times)
         facts = self.facts
-        facts.untimed = facts.untimed or len(known) < len(times)
-        if known:
-            first, last = min(known), max(known)
-            facts.first_time = first if facts.first_time is None else min(facts.first_time, first)
-            facts.last_time = last if facts.last_time is None else max(facts.last_time, last)
+        facts.first_time = first if facts.first_time is None else min(facts.first_time, first)
+        facts.last_time = last if facts.last_time is None else max(facts.last_time, last)
+
+    def _replaced(self, *places: int) -> bool:
+        """Whether one of these timed entries has an id that occurs again."""
+        ids = b"".join(self._columns)
+        nodes = [self._timed[place] for place in places]
+        return any(find_id(ids, ids[8 * node : 8 * node + 8]) != node for node in nodes)
 
     def _link(self, node: int, parent: str | None) -> None:
         target = entry_hash(parent) if parent else None

@@ -1,9 +1,10 @@
-"""Session files under the roots: one walk over the folders, one stat per file, no file opened.
+"""Session files under the roots: one walk over the folders, one stat per file.
 
 Rules (contract: branches, identity, scope; settings): folders are walked at any depth, flat and nested alike; a
 folder link is followed once; a file link counts once, together with its target; a file that has several names
 counts once; only files of the effective user count, or, under a root that was named explicitly, of that root's owner.
-What the walk reports is metadata: whether a file really holds a session is for its reader to say.
+What the walk reports is metadata, and no file is opened (but for a few, see `levels`): whether a file really holds a
+session is for its reader to say.
 """
 
 from __future__ import annotations
@@ -23,16 +24,14 @@ from ..turns import stand_back
 from . import names
 from .entries import FileIdentity
 from .files import reason
-from .sources import Place, RootState, SourceFile, Walk
+from .levels import CHILD_FOLDERS, Level, begins_as_session, top_level
+from .sources import RootState, SourceFile, Walk
 
 if TYPE_CHECKING:
     from ..settings import Root
 
 MAX_DEPTH: Final = 64
 """Folders nested deeper than this below a root are reported, not walked."""
-
-CHILD_FOLDERS: Final = frozenset({b"subagents", b"tasks", b"forks"})
-"""Folders (below a root) in which every session is a child."""
 
 _BATCH: Final = 256  # directory entries between two questions whether the walk is cancelled, and two turns of others
 _WINDOWS: Final = os.name == "nt"
@@ -51,7 +50,7 @@ _Key = tuple[int, int] | bytes
 
 class _Folder(msgspec.Struct, frozen=True):
     path: bytes
-    place: Place
+    level: Level
     owners: Owners
     depth: int
     ours: bool  # whether the folder above belongs to one of the owners, so that a failure here concerns the caller
@@ -119,7 +118,7 @@ class _Walker:
             if root.explicit:
                 self.root_owners[key] = frozenset({status.st_uid})
             self.result.roots.append(RootState(root.path, True))
-            starts.append(_Folder(path, Place(number, False, None), self.user, 0, True))
+            starts.append(_Folder(path, top_level(number), self.user, 0, True))
         return starts
 
     def _tree(self, top: _Folder) -> None:
@@ -160,13 +159,13 @@ class _Walker:
         owners = folder.owners
         if owners is not None:
             owners |= self.root_owners.get(key, frozenset())
-        return _Folder(folder.path, folder.place, owners, folder.depth, _counts(status, owners))
+        return _Folder(folder.path, folder.level, owners, folder.depth, _counts(status, owners))
 
     def _read(self, folder: _Folder) -> list[_Folder]:
-        files, owners, place = self.result.files, folder.owners, folder.place
+        files, owners, place = self.result.files, folder.owners, folder.level.known
         inside: list[bytes] = []
         inside_links: list[bytes] = []
-        stems: dict[bytes, bytes] = {}  # of session files that are not in `files` under <stem>.jsonl
+        stems: dict[bytes, list[bytes]] = {}  # of session files that are not in `files` under <stem>.jsonl
         with os.scandir(folder.path) as entries:
             while batch := list(islice(entries, _BATCH)):
                 if self.cancelled():
@@ -181,17 +180,19 @@ class _Walker:
                             # Windows leaves device and inode out of what it lists.
                             status = os.stat(path) if _WINDOWS else entry.stat(follow_symlinks=False)
                             if owners is None or status.st_uid in owners:
+                                if place is None:
+                                    place = folder.level.place(self._is_session)
                                 files[path] = SourceFile(path, _state(status), place)
                                 if status.st_nlink > 1:
                                     self.many_names.append(path)
                                 if plain:
                                     continue
-                            stems.setdefault(names.stem(name), path)
+                            stems.setdefault(names.stem(name), []).append(path)
                         elif entry.is_symlink():
                             if self._is_folder_link(entry, folder, named):
                                 inside_links.append(name)
                             elif named:
-                                stems.setdefault(names.stem(name), entry.path)
+                                stems.setdefault(names.stem(name), []).append(entry.path)
                         elif entry.is_dir(follow_symlinks=False):
                             inside.append(name)
                     except FileNotFoundError:
@@ -204,15 +205,26 @@ class _Walker:
         self.folder_links += (self._below(folder, name, stems) for name in inside_links)
         return [self._below(folder, name, stems) for name in inside]
 
-    def _below(self, folder: _Folder, name: bytes, stems: dict[bytes, bytes]) -> _Folder:
-        path, place = os.path.join(folder.path, name), folder.place
-        beside = path + b".jsonl"
-        parent = beside if beside in self.result.files else stems.get(name)
-        if parent is not None:
-            place = Place(place.root, True, parent)
-        elif name in CHILD_FOLDERS and not place.child:
-            place = Place(place.root, True, None)
-        return _Folder(path, place, folder.owners, folder.depth + 1, folder.ours)
+    def _below(self, folder: _Folder, name: bytes, stems: dict[bytes, list[bytes]]) -> _Folder:
+        path, level = os.path.join(folder.path, name), folder.level
+        siblings = sorted(stems.get(name, ()), key=_standing)
+        if (beside := path + b".jsonl") in self.result.files:
+            siblings.insert(0, beside)
+        if siblings or name in CHILD_FOLDERS:
+            level = Level(level, siblings, name in CHILD_FOLDERS)
+        return _Folder(path, level, folder.owners, folder.depth + 1, folder.ours)
+
+    def _is_session(self, path: bytes) -> bool:
+        """Whether a file after which a folder is named is a session, as far as its name, else its beginning says.
+
+        Links and what belongs to others are taken for what they are called.
+        """
+        judged = self.result.judged
+        if path not in self.result.files or names.named_id(os.path.basename(path)) is not None:
+            return True
+        if path not in judged:
+            judged[path] = begins_as_session(path)
+        return judged[path]
 
     def _is_folder_link(self, entry: os.DirEntry[bytes], folder: _Folder, named: bool) -> bool:
         """Whether a link leads to a folder; a file link is kept for the end of the walk, a broken one is reported."""
@@ -233,7 +245,7 @@ class _Walker:
         if not self.many_names and not self.file_links:
             return
         known: dict[_Key, bytes] = {}
-        for path in sorted(self.many_names, key=lambda path: (files[path].tombstoned, path)):
+        for path in sorted(self.many_names, key=_standing):
             first = known.setdefault(_key(path, *files[path].state[:2]), path)
             if first != path:
                 del files[path]
@@ -248,7 +260,7 @@ class _Walker:
                 self.result.unavailable.append((link.path, "a link that leaves the roots"))
             elif _counts(link.status, link.folder.owners):
                 known[key] = link.path
-                files[link.path] = SourceFile(link.path, _state(link.status), link.folder.place)
+                files[link.path] = SourceFile(link.path, _state(link.status), link.folder.level.place(self._is_session))
 
     def _inside(self, path: bytes) -> bool:
         """Whether a file link's target lies in a folder that the walk met."""
@@ -273,6 +285,11 @@ class _Walker:
         """Reports what should have counted; another user's is passed over in silence."""
         if folder.ours:
             self.result.unavailable.append((path, why))
+
+
+def _standing(path: bytes) -> tuple[bool, bytes]:
+    """Sorts the names of one thing: what is not deleted by its name before what is."""
+    return names.is_tombstoned(os.path.basename(path)), path
 
 
 def _counts(status: os.stat_result, owners: Owners) -> bool:

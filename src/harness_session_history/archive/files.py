@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from typing import BinaryIO
 
 from .entries import FileIdentity
 
@@ -16,7 +17,7 @@ class Unreadable(Exception):
     """The operating system did not let the file be read; the message holds no path."""
 
 
-def open_transcript(path: str | os.PathLike[str]) -> tuple[int, FileIdentity]:
+def open_transcript(path: str | bytes | os.PathLike[str]) -> tuple[int, FileIdentity]:
     """A descriptor of a regular file, and its identity at that moment. The caller closes the descriptor.
 
     The access time is left alone where the system allows it (its own files only), and a pipe that is named like a
@@ -40,6 +41,15 @@ def open_transcript(path: str | os.PathLike[str]) -> tuple[int, FileIdentity]:
         os.close(descriptor)
         raise
     return descriptor, FileIdentity.of(status)
+
+
+def open_regular(path: str) -> BinaryIO:
+    """A regular file for reading; what else may lie there does not block. Raises OSError."""
+    descriptor = os.open(path, _FLAGS)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file")
+    return os.fdopen(descriptor, "rb")
 
 
 def read_at(descriptor: int, length: int, offset: int) -> bytes:

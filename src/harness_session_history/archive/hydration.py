@@ -6,6 +6,7 @@ What comes back was read from the transcript now, and its fingerprint is the one
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -13,7 +14,7 @@ import msgspec
 
 from .entries import ASSISTANT, FileIdentity, entry_key, linear_id, milliseconds
 from .files import Unreadable, open_transcript, read_at, reason
-from .lines import loads, unpaired
+from .lines import loads, read_line, unpaired
 from .projection import DetailBlock, Part, ToolCall, one_line, parts, text_of, tool_calls, view_of
 
 __all__ = ["Hydrated", "Hydration", "Unreadable", "Wanted", "hydrate", "tool_statuses"]
@@ -22,7 +23,7 @@ Status = Literal["ok", "error"]
 
 _MAX_SPAN: Final = 512 << 20
 _BLOCK: Final = 1 << 20
-_LINEAR_SHIFTS: Final = 64
+_MAX_COUNTED: Final = 64 << 20
 
 
 class Wanted(NamedTuple):
@@ -90,14 +91,42 @@ def hydrate(
     descriptor, now = open_transcript(path)
     try:
         replaced = identity is not None and (identity[:2] != now[:2] or now.size < identity.size)
-        return Hydration([None if replaced else _hydrate(descriptor, now.size, w) for w in wanted], now)
+        numbers = _Numbers(descriptor)
+        return Hydration([None if replaced else _hydrate(descriptor, now.size, w, numbers) for w in wanted], now)
     except OSError as error:
         raise Unreadable(reason(error)) from error
     finally:
         os.close(descriptor)
 
 
-def _hydrate(descriptor: int, size: int, wanted: Wanted) -> Hydrated | None:
+class _Numbers:
+    """Counts the values in the lines of a version 1 transcript, as its entries are named by such numbers."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        #: Where lines begin, as far as was counted, and how many values lie before each.
+        self._starts, self._counts = [0], [0]
+
+    def before(self, offset: int) -> int | None:
+        """How many values lie before ``offset``; None where counting them would take long."""
+        if offset > _MAX_COUNTED:
+            return None
+        starts, counts = self._starts, self._counts
+        for line in _lines(self._descriptor, starts[-1], offset):
+            if starts[-1] + len(line) >= offset:
+                break
+            counts.append(counts[-1] + self._values(line, starts[-1]))
+            starts.append(starts[-1] + len(line) + 1)
+        at = bisect_right(starts, offset) - 1
+        begun = read_at(self._descriptor, offset - starts[at], starts[at])
+        return counts[at] + self._values(begun, starts[at])
+
+    def _values(self, line: bytes, start: int) -> int:
+        line = line if start else line.removeprefix(b"\xef\xbb\xbf")
+        return len(read_line(line)[0]) if line.strip(b" \t\r") else 0
+
+
+def _hydrate(descriptor: int, size: int, wanted: Wanted, numbers: _Numbers) -> Hydrated | None:
     if wanted.offset < 0 or not 0 < wanted.length <= _MAX_SPAN or wanted.offset + wanted.length > size:
         return None
     record = read_at(descriptor, wanted.length, wanted.offset)
@@ -115,7 +144,7 @@ def _hydrate(descriptor: int, size: int, wanted: Wanted) -> Hydrated | None:
         time = milliseconds(message.timestamp)
     pieces = parts(wanted.role, content)
     text = text_of(pieces)
-    entry_id = _verified_id(entry.id, wanted, time, text, record)
+    entry_id = _verified_id(entry.id, wanted, time, text, record, numbers)
     if entry_id is None or time != wanted.time:
         return None
     return Hydrated(
@@ -131,16 +160,26 @@ def _hydrate(descriptor: int, size: int, wanted: Wanted) -> Hydrated | None:
     )
 
 
-def _verified_id(stored: str | None, wanted: Wanted, time: int | None, text: str, record: bytes) -> str | None:
+def _verified_id(
+    stored: str | None, wanted: Wanted, time: int | None, text: str, record: bytes, numbers: _Numbers
+) -> str | None:
     if stored:
         return stored if entry_key(stored, wanted.role, time, text) == wanted.key else None
     # In a version 1 transcript the id holds the number of the parsed line: one more than the node's where the header
-    # came first; more where lines that are no entries lie before, the node's own where there is no header.
-    for shift in (1, 0, *range(2, _LINEAR_SHIFTS)):
-        entry_id = linear_id(wanted.node + shift, record)
+    # came first, the node's own where there is none; more only where values that are no entries lie before.
+    for number in _likely_numbers(wanted, numbers):
+        entry_id = linear_id(number, record)
         if entry_key(entry_id, wanted.role, time, text) == wanted.key:
             return entry_id
     return None
+
+
+def _likely_numbers(wanted: Wanted, numbers: _Numbers) -> Iterator[int]:
+    yield wanted.node + 1
+    yield wanted.node
+    counted = numbers.before(wanted.offset)
+    if counted is not None:
+        yield counted
 
 
 def _decode(record: bytes) -> _Entry | None:

@@ -100,6 +100,12 @@ class Record(NamedTuple):
     end: int
 
 
+# Entries that are no messages, by their types: those of version 1, and all that are known (others are entries, too).
+_LINEAR_TYPES: Final = frozenset({"compaction", "model_change", "thinking_level_change"})
+_TYPES: Final = _LINEAR_TYPES | {
+    "active_tools_change", "branch_summary", "context_edit", "custom", "custom_message", "label", "leaf", "pi.reset",
+    "reset", "session_info", "usage",
+}  # fmt: skip
 entry_decoder: Final = msgspec.json.Decoder(Entry)
 _details_decoder: Final = msgspec.json.Decoder(Details)
 _NOT_DECODED: Final = (msgspec.DecodeError, RecursionError, ValueError)
@@ -125,19 +131,25 @@ def _salvage(line: bytes) -> tuple[list[Record], bool]:
     records: list[Record] = []
     for candidate in complete_objects(line):
         value = loads(line[candidate.start : candidate.end])
-        if isinstance(value, dict) and (not candidate.nested or _stands_alone(value)):
+        if isinstance(value, dict) and (not candidate.nested or is_entry(value) or _is_header(value)):
             records.append(Record(entry_of(value), candidate.start, candidate.end))
     return records, has_waste(line, [(r.start, r.end) for r in records])
 
 
-def _stands_alone(value: Mapping[str, Any]) -> bool:
-    """Whether an object found behind a broken part is an entry of its own and not a detail of a broken one."""
-    if not isinstance(value.get("type"), str):
+def is_entry(value: Mapping[str, Any]) -> bool:
+    """Whether an object can only be an entry of a Pi session, wherever it stands; with (since version 2) or without an id."""
+    kind, entry_id, message = value.get("type"), value.get("id"), value.get("message")
+    if kind == "message" and isinstance(message, dict) and "role" in message and "uuid" not in value:
+        return True
+    if not isinstance(kind, str):
         return False
-    has_id = isinstance(value.get("id"), str)
-    if value["type"] == "session":
-        return has_id
-    return _stamp(value.get("timestamp")) is not None and (has_id or isinstance(value.get("message"), dict))
+    if isinstance(entry_id, str) and entry_id:
+        return (kind in _TYPES) + ("parentId" in value) + ("timestamp" in value) >= 2
+    return kind in _LINEAR_TYPES and "timestamp" in value
+
+
+def _is_header(value: Mapping[str, Any]) -> bool:
+    return value.get("type") == "session" and isinstance(value.get("id"), str)
 
 
 def _refuse(constant: str) -> NoReturn:

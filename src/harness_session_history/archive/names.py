@@ -6,6 +6,7 @@ Names are bytes, as the file system gives them: they need not be valid UTF-8.
 from __future__ import annotations
 
 import datetime
+import os
 import re
 
 MAX_SESSION_ID = 128
@@ -28,6 +29,12 @@ def stem(name: bytes) -> bytes:
     """The name before ``.jsonl``: what the folder of a session's children is called. Empty where there is none."""
     found = re.fullmatch(_NAME, name)
     return found["stem"] if found else b""
+
+
+def folder_of(path: bytes) -> bytes:
+    """The path of the folder that is named after the session file at `path`, where its children are."""
+    above, name = os.path.split(path)
+    return os.path.join(above, stem(name))
 
 
 def is_tombstoned(name: bytes) -> bool:

@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from .levels import begins_as_session
 from .sources import SourceFile, Walk
 
 #: A folder that changed so shortly before the walk may change again without a new time stamp (file systems keep these
@@ -68,12 +69,14 @@ def revisit(listing: Listing, cancelled: Callable[[], bool]) -> Walk | None:
                 grown = state[2] != file.state[2] or state[3] != file.state[3]
                 if not grown or state[1] != file.state[1] or not stat.S_ISREG(status.st_mode):
                     return None  # its owner, its permissions or its names have changed, or it is another file
+                if path in before.judged and begins_as_session(path) != before.judged[path]:
+                    return None  # the files below the folder that is named after it have another place by now
                 written[path] = SourceFile(path, state, file.place)
     except OSError:
         return None
     # Where nothing is new, not even the dictionary: who has compared it need not compare it again.
     files = {**before.files, **written} if written else before.files
-    return Walk(files, before.roots, before.folders, [], {}, started)
+    return Walk(files, before.roots, before.folders, [], {}, started, before.judged)
 
 
 def _state(status: os.stat_result) -> _FolderState:

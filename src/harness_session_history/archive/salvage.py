@@ -84,13 +84,14 @@ class Candidate(NamedTuple):
 def complete_objects(line: bytes) -> list[Candidate]:
     """The complete objects of a damaged line that may be records, in order.
 
-    Objects that stand at the beginning of the line or directly behind such a one are records for sure. Behind a
-    broken part, an object counts only if the line ends or another object begins where it ends: what is merely nested
-    in a broken record is followed by the rest of that record. The effort for one line is bounded.
+    Objects that stand at the beginning of the line, directly behind such a one, or where the broken record before them
+    could not go on with an object, are records for sure. Elsewhere behind a broken part, an object counts only if the
+    line ends or another object begins where it ends: what is merely nested in a broken record is followed by the rest
+    of that record. The effort for one line is bounded.
     """
     found: list[Candidate] = []
     top = _skip_padding(line, 0)
-    position = _next_candidate(line, 0)
+    position, cut_in = _next_candidate(line, 0), False
     attempts = 0
     while position >= 0 and attempts < _ATTEMPTS:
         attempts += 1
@@ -98,24 +99,25 @@ def complete_objects(line: bytes) -> list[Candidate]:
         span = (position, result.end) if result.end >= 0 else result.inner
         after = _skip_padding(line, span[1]) if span[1] >= 0 else -1
         if result.end >= 0:
-            if position == top or after == len(line) or line[after] == 0x7B:
-                found.append(Candidate(*span, nested=position != top))
+            sure = position == top or (cut_in and (after == len(line) or line[after] not in b",]}"))
+            if sure or after == len(line) or line[after] == 0x7B:
+                found.append(Candidate(*span, nested=not sure))
                 top = after
-            position = _next_candidate(line, result.end)
+            position, cut_in = _next_candidate(line, result.end), False
             continue
         error = result.error
         if span[1] >= 0 and after == error and (after == len(line) or line[after] == 0x7B):
             found.append(Candidate(*span, nested=True))
             top = after
-            position = _next_candidate(line, span[1])
+            position, cut_in = _next_candidate(line, span[1]), False
             continue
         # Cut inside a string, a record that follows closes that string with its own first quote: it began at the last
         # brace before the error. Otherwise nothing before the error can be a record.
         glued = line.rfind(b"{", position + 1, error + 1)
         if glued >= 0 and _CANDIDATE.match(line, glued):
-            position = glued
+            position, cut_in = glued, line[glued + 1 : error].strip(b" \t\r\n") in (b"", b'"')
         else:
-            position = _next_candidate(line, max(error, position + 1))
+            position, cut_in = _next_candidate(line, max(error, position + 1)), False
     return found
 
 

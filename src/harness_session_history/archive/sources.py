@@ -85,6 +85,8 @@ class Walk(msgspec.Struct):
     """Other names (links) of the files that count: to their path in `files`."""
     started: float
     """`time.monotonic()` before the first look: nothing here is known to be true of any later time."""
+    judged: dict[bytes, bool] = {}
+    """Files after which a folder is named and whose name carries no session id: whether they begin as a session's does."""
 
     def parent(self, source: SourceFile) -> SourceFile | None:
         """The session file after which a folder above `source` is named, if that file counts."""

@@ -16,7 +16,7 @@ import msgspec
 from .collector import Collector
 from .entries import MAX_ID_CHARS, Chunk, Facts, FileIdentity, milliseconds
 from .files import Unreadable, open_transcript, read_at, reason
-from .lines import Record, entry_decoder, loads, read_line, unpaired
+from .lines import Record, entry_decoder, is_entry, loads, read_line, unpaired
 from .names import named_id
 from .projection import clean
 
@@ -49,7 +49,9 @@ class TranscriptReader:
 
     identity: FileIdentity
 
-    def __init__(self, path: str | os.PathLike[str], *, resume: Facts | None = None, stop: int | None = None) -> None:
+    def __init__(
+        self, path: str | bytes | os.PathLike[str], *, resume: Facts | None = None, stop: int | None = None
+    ) -> None:
         if resume is not None and resume.linear:
             raise ValueError("a version 1 transcript is always read from the start")
         self._path = os.fspath(path)
@@ -115,6 +117,7 @@ class TranscriptReader:
             raise NotASession
         if self._collector.pending:
             yield self._collector.take()
+        self._collector.settle()
         facts.head_hash, facts.tail_hash = _fingerprints(descriptor, facts)
 
     def _is_due(self, consumed: int) -> bool:
@@ -237,7 +240,7 @@ class TranscriptReader:
             facts.cwd = _path(value.get("cwd"))
             facts.parent_session = _path(value.get("parentSession")) or _path(value.get("branchedFrom"))
             facts.started = milliseconds(value.get("timestamp"))
-        elif _is_entry(value):
+        elif is_entry(value):
             session_id = named_id(os.fsencode(os.path.basename(self._path)))
             if session_id is None:
                 raise NotASession
@@ -258,16 +261,6 @@ def _version(header: dict[str, Any]) -> int:
 
 def _path(value: object) -> str | None:
     return clean(value) if isinstance(value, str) and 0 < len(value) <= _PATH_CHARS else None
-
-
-def _is_entry(value: dict[str, Any]) -> bool:
-    """Whether a record can only be an entry of a Pi session, with (since version 2) or without an id."""
-    if not isinstance(value.get("type"), str) or "timestamp" not in value:
-        return False
-    if isinstance(value.get("id"), str) and value["id"]:
-        return "parentId" in value
-    message = value.get("message")
-    return value["type"] == "message" and "uuid" not in value and isinstance(message, dict) and "role" in message
 
 
 def _read_into(descriptor: int, view: memoryview) -> int:

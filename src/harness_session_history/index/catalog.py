@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from ..archive.names import named_id
+from ..archive.names import folder_of, named_id
 from ..turns import in_turns
 from .records import SessionRow, SourceRow, slots_for
 from .schema import SLOT_SHIFT
@@ -58,6 +58,8 @@ class Catalog:
         self._tombstoned: set[int] = set()
         self._latest: list[int] = []
         self._paths: dict[str, list[bytes]] = {}
+        self._gone: dict[bytes, int] | None = None
+        self._gone_above: dict[bytes, bytes | None] = {}
 
     def update(self, connection: apsw.Connection) -> bool:
         """Brings the catalog to the snapshot that `connection` sees; True if anything changed.
@@ -99,6 +101,7 @@ class Catalog:
             if session.source is not None:
                 self.key_by_path[session.path] = session.key
         self._ordered, self._latest, self._paths, self._asked_last = [], [], {}, (0, 0)
+        self._gone, self._gone_above = None, {}
         self.selections.clear()
         self.compared = None
         self.revision = revision
@@ -160,6 +163,23 @@ class Catalog:
                 if said is not None:
                     self._paths.setdefault(said, []).append(path)
         return self._paths.get(session_id, [])
+
+    def gone(self) -> dict[bytes, int]:
+        """Keys of the sessions whose files are gone, by the paths at which these were; the newest where it was several."""
+        if self._gone is None:
+            sessions = [self.sessions[key] for key in sorted(self._tombstoned)]
+            self._gone = {one.path: one.key for one in sessions if one.source is None and one.path is not None}
+            self._gone_above = {folder_of(path): path for path in self._gone}
+        return self._gone
+
+    def gone_above(self, folder: bytes) -> bytes | None:
+        """Where the file was after which a folder, or one above it, is named, if it is a session's and gone."""
+        self.gone()
+        known = self._gone_above
+        if folder not in known:
+            above = os.path.dirname(folder)
+            known[folder] = None if above == folder else self.gone_above(above)
+        return known[folder]
 
     def tombstoned_keys(self) -> set[int]:
         """Keys of the sessions that are deleted as far as their files say."""

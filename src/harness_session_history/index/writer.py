@@ -11,6 +11,7 @@ import apsw
 
 from . import spans, trees
 from .records import Entries, Extent, SourceRow, TreePart, slots_for
+from .runs import NO_TIME
 from .schema import FIRST_KEY, GONE, SESSION
 from .soundness import quick_counts
 
@@ -133,6 +134,14 @@ class Writer:
         rows = [extent.row(node, role) for node in nodes for role in (0, 1)]
         self._forget_tokens(spans.remove(self.connection, rows))
         self.connection.executemany("DELETE FROM hidden WHERE id=?", [(row,) for row in rows])
+
+    def times(self, extent: Extent) -> tuple[int | None, int | None]:
+        """The earliest and the latest time of a session's entries."""
+        found = self.connection.execute(
+            "SELECT min(low), max(high) FROM spans WHERE id BETWEEN ? AND ? AND low>?",
+            (extent.low, extent.high, NO_TIME),
+        ).fetchone()
+        return (None, None) if found is None else (found[0], found[1])
 
     def set_hidden(self, extent: Extent, rows: set[int]) -> None:
         """Makes `rows` exactly the rows of this session that are off its visible branch."""

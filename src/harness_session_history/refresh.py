@@ -173,11 +173,26 @@ class Refresh:
         self.seen = self.walk()
         if session_id is not None:
             own = compare(self.seen, self.catalog, session_id)
-            # The file of a session that is not known, or not where it was, may be any that is not read yet.
-            if own.counts()["selected"] and not own.gone and not own.lost:
+            self._add_strangers(session_id, own)
+            if not own.gone and not own.lost:  # (one that is not where it was may be in any file)
                 return own
         self.difference = compare(self.seen, self.catalog)
         return self.difference
+
+    def _add_strangers(self, session_id: str, own: Difference) -> None:
+        """Adds the files that are not read yet and belong to the session by their header, whatever their names say."""
+        from .archive.transcript import may_hold
+
+        assert self.seen is not None
+        everything = compare(self.seen, self.catalog)
+        known = {file.path for file in own.new} | {file.path for file, _ in own.changed}
+        for file, row in [*((file, None) for file in everything.new), *everything.changed]:
+            self.budget.check()
+            if file.path not in known and may_hold(file.path, session_id):
+                if row is None:
+                    own.new.append(file)
+                else:
+                    own.changed.append((file, row))
 
     def _raise_if_cancelled(self) -> None:
         if self.budget.cancelled():

@@ -20,7 +20,7 @@ from .lines import Record, entry_decoder, is_entry, loads, read_line, unpaired
 from .names import named_id
 from .projection import clean
 
-__all__ = ["NotASession", "TranscriptReader", "Unreadable", "can_resume"]
+__all__ = ["NotASession", "TranscriptReader", "Unreadable", "can_resume", "may_hold"]
 
 _BLOCK: Final = 1 << 20
 _KEPT_BUFFER: Final = 16 << 20
@@ -29,6 +29,7 @@ _CHUNK_CHARS: Final = 1 << 20
 _CHUNK_NODES: Final = 32_768
 _OPENING_LINES: Final = 200
 _OPENING_BYTES: Final = 32 << 20
+_FIRST_LOOK: Final = 1 << 16
 _HASHED: Final = 4096
 _DAMAGED_LINES: Final = 20
 _PATH_CHARS: Final = 4096
@@ -303,3 +304,16 @@ def can_resume(
         return False
     finally:
         os.close(descriptor)
+
+
+def may_hold(path: str | os.PathLike[str] | bytes, session_id: str) -> bool:
+    """Whether a file belongs to a session by its header (or, where there is none, by its name), or cannot be told by its
+    beginning."""
+    reader = TranscriptReader(path, stop=_FIRST_LOOK)
+    try:
+        next(iter(reader), None)
+    except NotASession:
+        return reader.identity.size > _FIRST_LOOK
+    except Unreadable:
+        return False
+    return reader.facts.session_id == session_id

@@ -38,7 +38,8 @@ This page is written by `docs/make_answers.py` from the types in `response.py`, 
 
 An answer is a `HistoryResult`: a dict of one of the shapes below, and the one JSON document that the shell prints. Times are
 ISO-8601 in UTC with milliseconds and a `Z`; counts of characters are Unicode code points. `HistoryResult.to_records()` gives
-flat rows for a data frame; `HistoryResult.marks`, which is not part of the JSON, has the spans of matched words per snippet.
+flat rows for a data frame. `HistoryResult.marks` (the spans of matched words per snippet) and `HistoryResult.function` (what its
+cards offer to call) are not part of the JSON.
 """
 
 FOOT = """## Errors

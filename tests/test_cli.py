@@ -6,6 +6,8 @@ import importlib.util
 import io
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 import types
@@ -16,7 +18,7 @@ from typing import Any, ClassVar, Self
 import pytest
 
 from builder import ArchiveBuilder
-from harness_session_history import cli
+from harness_session_history import cli, options
 from harness_session_history.arguments import ARGUMENTS
 from harness_session_history.errors import (
     CitationUnavailable,
@@ -69,6 +71,10 @@ class FakeHistory:
 
     async def maintain(self, *, watch: bool = False, progress: Callable[..., None] | None = None) -> None:
         self.asked.append({"watch": watch})
+
+    async def __call__(self, **arguments: Any) -> Any:
+        self.asked.append(arguments)
+        return {"complete": not self.sources["missing"], "freshness": {"sources": self.sources}}
 
 
 @pytest.fixture
@@ -180,7 +186,7 @@ def test_settings_that_are_not_given_are_left_to_the_environment(fake: type[Fake
 
 def test_maintain_is_asked_to_watch(fake: type[FakeHistory]) -> None:
     assert cli.main(["maintain", "--watch"]) == 0
-    assert fake.asked == [{"watch": True}]
+    assert fake.asked[0] == {"watch": True}
 
 
 # --- what is printed
@@ -197,6 +203,24 @@ def test_a_refresh_prints_its_counts(fake: type[FakeHistory], capsys: pytest.Cap
     assert cli.main(["refresh", "--session-id", "s1"]) == 0
     assert json.loads(capsys.readouterr().out) == {"sources": SOURCES}
     assert fake.asked == [{"session_id": "s1"}]
+
+
+@pytest.mark.parametrize("missing", [0, 3])
+def test_maintenance_that_came_to_its_end_prints_the_freshness(
+    fake: type[FakeHistory], capsys: pytest.CaptureFixture[str], missing: int
+) -> None:
+    fake.sources = {**SOURCES, "missing": missing}
+    for words in (["maintain"], ["maintain", "--json"]):
+        assert cli.main(words) == 0
+        assert json.loads(capsys.readouterr().out) == {"sources": fake.sources}
+
+
+def test_maintenance_on_a_terminal_ends_with_a_line(fake: type[FakeHistory], monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert cli.main(["maintain"]) == 0
+    assert terminal.getvalue().startswith("Complete: the one session is indexed as on disk")
+    assert terminal.getvalue().count("\n") == 1
 
 
 def test_progress_goes_to_standard_error(fake: type[FakeHistory], capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,6 +253,19 @@ def test_a_terminal_gets_cards_in_colour_unless_it_does_not_want_any(
     assert cli.main(["search", "rollback"]) == 0
     shown = terminal.getvalue()
     assert "rollback" in shown and not shown.startswith("{") and ("\x1b[" in shown) == coloured
+
+
+def test_the_command_on_a_card_repeats_the_settings_that_were_given(
+    fake: type[FakeHistory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.answer = HistoryResult({"operation": "search", "query": "rollback", "results": [HIT]})
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setenv("NO_COLOR", "1")
+    given = ["--root", "a b", "--root", "c", "--index", "i", "--current", "s", "--registry", "r", "--no-maintenance"]
+    assert cli.main([*given, "search", "rollback"]) == 0
+    command = next(line for line in terminal.getvalue().splitlines() if "session-history" in line)
+    assert shlex.split(command) == ["open", "session-history", *given, "open", "s1", "e1"]
 
 
 def test_a_terminal_gets_json_when_it_asks_for_it(fake: type[FakeHistory], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,6 +337,63 @@ def test_an_invalid_request_exits_with_2_in_the_form_asked_for(
     assert cli.main(["--json", *words]) == 2
     assert error_of(capsys.readouterr().out)["code"] == "invalid_request"
     assert fake.asked == []
+
+
+SECRET = "/home/me/secret"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list", SECRET],
+        ["list", SECRET, SECRET, "--limit", "3"],
+        [SECRET],
+        ["--root", SECRET, SECRET],
+        ["open", "s", "e", SECRET],
+        ["doctor", SECRET],
+        ["tools", "history_read", "{}", SECRET],
+        ["list", f"--jsno={SECRET}"],
+        ["list", "--jsno", SECRET],
+        ["list", f"--json={SECRET}"],
+        ["list", f"--refresh={SECRET}"],
+        ["search", "x", f"-{SECRET}"],
+        ["list", "--", SECRET],
+        ["tools", SECRET],
+        ["tools", "history_read", SECRET],
+        ["--current", "s" * 200 + SECRET, "list"],
+    ],
+)
+def test_no_word_of_the_caller_stands_in_a_refusal(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    assert cli.main(["--no-maintenance", "--json", *words]) == 2
+    told = error_of(capsys.readouterr().out)
+    assert told["code"] == "invalid_request" and "secret" not in json.dumps(told)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["list", "a"], "1 word too many: list takes no word beside its options"),
+        (["open", "a", "b", "c", "d"], "2 words too many: open takes SESSION and ENTRY beside its options"),
+        (["list", "--jsno=1"], "list has no option --jsno"),
+        (["list", "--json=1"], "--json: it takes no value"),
+        (
+            ["find"],
+            "there is no such command; COMMAND is one of search, list, open, refresh, maintain, doctor, tools, mcp",
+        ),
+    ],
+)
+def test_a_refusal_says_how_many_words_and_what_is_allowed(
+    capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    assert cli.main(["--json", *words]) == 2
+    assert error_of(capsys.readouterr().out)["message"] == message
+
+
+def test_what_a_command_takes_is_said_of_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"\n    {command} " in shown for command in options._WORDS)
+    assert len(re.findall(r"\n    [a-z]+ ", shown)) == len(options._WORDS)
 
 
 def test_an_invalid_request_is_refused_before_a_history_is_made(fake: type[FakeHistory]) -> None:
@@ -382,6 +476,23 @@ def test_a_full_disk_is_said() -> None:
     assert done.returncode == 1 and b"cannot be written" in done.stderr and b"Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("redirected", ["| true", ">/dev/full", ">&-", "2>/dev/full", "2>&-", ">/dev/full 2>/dev/full"])
+@pytest.mark.parametrize("form", ["", "--json "])
+def test_a_failed_call_keeps_its_status_where_nobody_can_be_told(redirected: str, form: str) -> None:
+    call = f"{sys.executable} -m harness_session_history {form}search x --limit 99 {redirected}"
+    done = subprocess.run(["bash", "-c", f"{call}; exit ${{PIPESTATUS[0]}}"], capture_output=True, check=False)
+    assert done.returncode == 2 and b"Traceback" not in done.stderr
+
+
+def test_a_refresh_with_closed_standard_error_is_no_crash(
+    fake: type[FakeHistory], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert cli.main(["refresh"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"sources": SOURCES}
+
+
 def test_closed_standard_output_is_no_crash() -> None:
     code = "import sys; sys.stdout = None\n" + SCRIPT.replace("ANSWER", "'x'")
     done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, check=False)
@@ -444,6 +555,25 @@ def test_the_shell_lists_and_refreshes(archive: tuple[Path, str, str]) -> None:
     assert status == 0 and freshness["sources"]["indexed"] == 1
     status, listed, _ = shell(archive[0], "list")
     assert status == 0 and [view["sessionId"] for view in listed["results"]] == [archive[1]]
+
+
+@whole
+@pytest.mark.parametrize(
+    ("session_id", "status", "code"), [("nobody", 3, "session_not_found"), ("n" * 129, 2, "invalid_request")]
+)
+def test_a_refresh_of_a_session_that_there_is_not_says_so(
+    archive: tuple[Path, str, str], session_id: str, status: int, code: str
+) -> None:
+    exited, told, _ = shell(archive[0], "refresh", "--session-id", session_id)
+    assert (exited, told["error"]["code"]) == (status, code)
+    exited, freshness, _ = shell(archive[0], "refresh", "--session-id", archive[1])
+    assert exited == 0 and freshness["sources"]["indexed"] == 1
+
+
+@whole
+def test_the_shell_maintains(archive: tuple[Path, str, str]) -> None:
+    status, freshness, _ = shell(archive[0], "maintain")
+    assert status == 0 and freshness["sources"]["indexed"] == 1 and freshness["snapshotAt"]
 
 
 @whole

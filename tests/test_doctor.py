@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,9 @@ from builder import ArchiveBuilder, SessionBuilder, line, uid
 from harness_session_history import InvalidRequest, SessionHistory, cli
 from harness_session_history.archive.entries import MAX_ID_CHARS
 from harness_session_history.display.terminal import render_report
+from harness_session_history.doctor import _words as words_of
 from harness_session_history.doctor import diagnose
+from harness_session_history.index import health
 from harness_session_history.index.schema import VERSION
 from harness_session_history.maintenance import worker_lock
 
@@ -251,6 +254,103 @@ def test_damage_in_the_full_text_is_found_though_the_file_is_sound(world: World)
     assert report["roots"][0]["files"] == 1
 
 
+ODD_WORDS = [
+    "sha256",
+    "python3 works",
+    "set utf8mb4",
+    "019d8c67-20e6-7b63-898d-6ab9fa6c3a45",
+    "aGVsbG8gd29ybGQ5dGVzdGluZw9",
+    "HTTPServer2Error",
+    "maxRetryCount max_retry_count",
+    "e\u0301te\u0301s cafe\u0301terie",
+    "क्षत्रिय",
+    "שָׁלוֹם",
+    "مُحَمَّدٌ",
+    "สวัสดีครับผมชื่อ",
+    "데이터베이스를",
+    "评审" * 40,
+    "ﬁnally ｄｅｐｌｏｙ",
+    "Donaudampfschifffahrtsgesellschaftskapitän",
+    "a" * 400,
+    "ok " + "ab " * 1330 + "wordwhichiscut and so on",
+    "ab-" * 1320 + "B" * 200 + "eginnings",
+    "soft\u00adhyphen",
+    "!!! ???",
+    "🙂",
+]
+
+
+@pytest.mark.parametrize("text", ODD_WORDS)
+def test_no_wording_of_the_newest_entry_makes_a_sound_index_damaged(world: World, text: str) -> None:
+    made = world.archive.session("a")
+    made.user(text)
+    made.save()
+    world.make_index()
+    report = world.report()
+    assert report["index"]["state"] == "sound" and report["problems"] == []
+    assert report["index"]["search"]["ok"] or not report["index"]["search"]["ran"]
+
+
+@pytest.mark.parametrize("text", ODD_WORDS)
+def test_every_word_that_is_tried_finds_its_entry(world: World, text: str) -> None:
+    made = world.archive.session("a")
+    entry = made.user(text)
+    made.save()
+    world.make_index()
+    for word in words_of(text):
+        assert [hit["citation"]["entryId"] for hit in world.call(query=word)["results"]] == [entry]
+
+
+def test_a_word_that_a_removed_escape_sequence_glued_together_makes_no_sound_index_damaged(world: World) -> None:
+    made = world.archive.session("a")
+    made.user("red\x1b[31mdBar\x1b[0m")  # shown as reddBar, while the index holds red, d, bar and reddbar
+    made.save()
+    world.make_index()
+    assert world.report()["problems"] == []
+
+
+@pytest.mark.parametrize("other", ["away", "empty"])
+def test_an_index_of_other_roots_is_not_damaged(world: World, other: str) -> None:
+    world.session().save()
+    world.make_index()
+    (world.folder / "empty").mkdir()
+    index = world.report(roots=[world.folder / other])["index"]
+    assert index["state"] == "sound" and not index["search"]["ran"]
+
+
+def test_where_no_entry_holds_a_word_the_search_was_not_run(world: World) -> None:
+    made = world.archive.session("a")
+    made.user("!!! ???")
+    made.save()
+    world.make_index()
+    search = world.report()["index"]["search"]
+    assert not search["ran"] and search["reason"] == "the newest entries hold no word to search for"
+
+
+def test_an_entry_without_a_word_is_passed_over(world: World) -> None:
+    made = world.session()
+    made.user("!!! ???")
+    made.save()
+    world.make_index()
+    assert world.report()["index"]["search"]["ok"]
+
+
+def test_tokens_of_other_words_in_a_sound_file_are_damage(world: World) -> None:
+    world.session("a").save()
+    world.session("b").save()
+    world.make_index()
+    connection = apsw.Connection(str(world.index))
+    rows = [row for (row,) in connection.execute("SELECT id FROM search_docsize")]
+    connection.executemany(
+        "INSERT OR REPLACE INTO search(rowid, body, whole) VALUES(?, 'zzz', '')", [(r,) for r in rows]
+    )
+    connection.execute("UPDATE meta SET value=(SELECT count(*) FROM search_idx) WHERE name='pages'")
+    connection.close()
+    index = world.report()["index"]
+    assert [index[f"{name}Check"] for name in ("quick", "fullText", "rows")] == ["ok"] * 3
+    assert index["state"] == "damaged" and index["search"]["ran"] and not index["search"]["ok"]
+
+
 def test_rows_that_are_simply_gone_are_damage(world: World) -> None:
     world.session().save()
     world.make_index()
@@ -290,6 +390,78 @@ def test_a_folder_that_others_can_enter_is_refused_with_the_chmod_that_helps(wor
     report = world.report()
     assert report["index"]["state"] == "refused"
     assert names(report["problems"], "index_refused")["command"] == f"chmod 700 {world.index.parent}"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes")
+@pytest.mark.parametrize("why", ["other things", "sticky", "home", "not owned"])
+def test_a_folder_that_is_not_the_indexs_own_is_never_closed_to_others(
+    world: World, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.session().save()
+    folder = world.folder / "shared"
+    folder.mkdir(0o755)
+    if why == "other things":
+        (folder / "letter.txt").write_text("theirs")
+    elif why == "sticky":
+        folder.chmod(0o1777)
+    elif why == "home":
+        monkeypatch.setenv("HOME", str(folder))
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(world.folder / "cache"))
+    problem = names(world.report(index=folder / "h.sqlite3")["problems"], "index_refused")
+    assert "chmod" not in problem["command"] and "--index" in problem["text"]
+    words = shlex.split(problem["command"])
+    chosen = Path(words[words.index("--index") + 1]) if "--index" in words else None
+    assert words[-1] == "refresh" and (chosen is None or folder not in chosen.parents)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes")
+def test_the_command_for_a_refused_shared_folder_puts_the_index_elsewhere(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.session().save()
+    shared = world.folder / "shared"
+    shared.mkdir(0o755)
+    (shared / "letter.txt").write_text("theirs")
+    monkeypatch.setenv("SESSION_HISTORY_INDEX", str(shared / "h.sqlite3"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(world.folder / "cache"))
+    command = names(world.report(index=None)["problems"], "index_refused")["command"]
+    done = subprocess.run(
+        command.replace("session-history ", f"{sys.executable} -m harness_session_history ", 1),
+        shell=True, capture_output=True, check=False, cwd=world.folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert shared.stat().st_mode & 0o777 == 0o755 and [path.name for path in shared.iterdir()] == ["letter.txt"]
+
+
+@pytest.mark.parametrize("spoil", ["garbage", "overwritten"])
+def test_an_index_that_is_no_good_is_not_called_read_only(world: World, spoil: str) -> None:
+    for name in range(30):
+        world.session(f"s{name}").save()
+    world.make_index()
+    connection = apsw.Connection(str(world.index))
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    connection.close()
+    data = bytearray(world.index.read_bytes())
+    if spoil == "garbage":
+        data[:] = b"foreign" * 1000
+    else:
+        data[16384:65536] = b"\xa5" * 49152
+    world.index.write_bytes(data)
+    report = world.report()
+    assert report["index"]["state"] == ("foreign" if spoil == "garbage" else "damaged")
+    assert "index_read_only" not in {problem["code"] for problem in report["problems"]}
+
+
+def test_a_check_that_took_too_long_is_no_reason_to_delete_the_index(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.session().save()
+    world.make_index()
+    monkeypatch.setattr(health, "_check", lambda *what: health.UNFINISHED)
+    problem = names(world.report()["problems"], "check_unfinished")
+    assert problem["command"].endswith(" doctor")
 
 
 @contextlib.contextmanager
@@ -684,6 +856,72 @@ def test_without_an_index_the_files_alone_are_asked(world: World) -> None:
 def test_unusable_ids_are_refused(world: World, session: str | None, entry: str | None) -> None:
     with pytest.raises(InvalidRequest):
         world.report(session, entry)
+
+
+# --- names that are hard to write
+
+
+ODD_NAMES = [
+    b"not\xffutf8",
+    b"two  spaces",
+    b"red\x1b[31m",
+    b"line\nend",
+    b"it's $(x)",
+    b"-rf \xe2\x80\xaeback",
+    " é".encode(),
+]
+odd_names = pytest.mark.skipif(sys.platform != "linux", reason="file names are any bytes")
+
+
+@odd_names
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_command_names_exactly_the_file_that_is_meant_also_where_it_is_copied_from_a_screen(
+    world: World, name: bytes
+) -> None:
+    made = world.session()
+    made.raw("{damaged")
+    made.save(folder=os.fsdecode(name))
+    world.make_index()
+    report = world.report()
+    command = names(report["problems"], "damaged_lines")["command"]
+    assert command in render_report(report, color=False)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"{damaged\n")
+    assert json.dumps(report).encode()
+
+
+@odd_names
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_a_command_names_exactly_the_root_and_the_index_that_are_meant(world: World, name: bytes) -> None:
+    made = world.archive.session("a")
+    made.save(folder=os.fsdecode(name))
+    root = world.archive.root / os.fsdecode(name)
+    folder = "index" if b"\xff" in name else os.fsdecode(name)  # SQLite names files in UTF-8 only
+    report = world.report(roots=[root], index=world.folder / folder / "h.sqlite3")
+    command = names(report["problems"], "no_index")["command"]
+    program = f"{shlex.quote(sys.executable)} -m harness_session_history "
+    done = subprocess.run(
+        ["bash", "-c", command.replace("session-history ", program, 1)], capture_output=True, check=False
+    )
+    assert done.returncode == 0 and json.loads(done.stdout)["sources"]["indexed"] == 1, done.stderr
+
+
+@odd_names
+def test_why_is_answered_for_a_file_whose_name_is_not_utf8(world: World) -> None:
+    made = world.session("a")
+    entry = made.user("found")
+    path = made.save(folder=os.fsdecode(b"not\xffutf8"))
+    path.rename(path.with_name(f"2026-03-02T10-00-00-000Z_{uid('b')}.jsonl"))
+    world.make_index()
+    assert world.reasons(uid("b")) == ["other_id"]
+    assert world.why(made.id, entry)["found"]
+    assert "\ufffd" in world.why(made.id)["files"][0]["path"]
+
+
+@pytest.mark.parametrize("asked", [("\ud800", None), ("a", "\udcff")])
+def test_an_id_that_is_not_whole_characters_is_refused(world: World, asked: tuple[str, str | None]) -> None:
+    with pytest.raises(InvalidRequest):
+        world.report(*asked)
 
 
 # --- for a person

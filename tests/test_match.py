@@ -245,3 +245,10 @@ def test_terms_that_stand_together_only_once_are_shown_there() -> None:
         "cache " * 40 + "filler " * 40 + "pool " * 40 + "filler " * 40 + "the cache pool was merged " + "filler " * 40
     )
     assert "cache pool was merged" in matcher("cache pool").snippet(text, 80)[0]
+
+
+def test_a_phrase_that_stands_again_and_again_but_for_its_end_is_told_apart_at_once() -> None:
+    phrase = "-".join(["ab"] * 40)
+    matcher = Matcher(parse(phrase))
+    assert matcher.spans("-".join(["ab"] * 39)) == []
+    assert matcher.spans("-".join(["ab"] * 41)) == [(0, 119, 0), (3, 122, 0)]

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from builder import ArchiveBuilder, SessionBuilder, line
 from harness_session_history import CitationUnavailable, EntryNotVisible, InvalidRequest
+from harness_session_history.cursor import Cursor, encoded, read_cursor
 from harness_session_history.recall import ToolResult
 from recalled import ask, called, entries, history
 
@@ -260,6 +262,36 @@ def test_what_is_no_cursor_is_refused(session: SessionBuilder, cursor: str) -> N
         read(session, "range", from_=said[0], cursor=cursor)
 
 
+CURSOR = Cursor("range", -5, 9, b"12345678", 3, 0, 7, None)
+
+
+def test_a_cursor_is_read_as_it_was_given() -> None:
+    extreme = Cursor("items", -(1 << 63), 1 << 40, b"12345678", (1 << 40) - 1, 1 << 40, (1 << 63) - 1, -(1 << 63))
+    for cursor in (CURSOR, extreme):
+        assert read_cursor(encoded(cursor)) == cursor
+    assert len(encoded(extreme)) <= 256
+
+
+def test_a_cursor_with_any_character_changed_is_refused() -> None:
+    text = encoded(CURSOR)
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_=+/ \n"
+    changed = {text[:at] + letter + text[at + 1 :] for at in range(len(text)) for letter in letters}
+    shorter = {text[:at] + text[at + 1 :] for at in range(len(text))}
+    longer = {text[:at] + letter + text[at:] for at in range(len(text) + 1) for letter in letters}
+    for other in (changed | shorter | longer) - {text}:
+        with pytest.raises(InvalidRequest, match="cursor is not one that was given"):
+            read_cursor(other)
+
+
+@pytest.mark.parametrize(
+    "field", [{"nodes": -1}, {"nodes": 1 << 60}, {"node": -1}, {"node": 9}, {"node": 1 << 62}, {"chars": -1},
+              {"chars": 1 << 62}, {"conversation": 1 << 63}, {"first": (1 << 64) - 1}],
+)  # fmt: skip
+def test_a_cursor_that_points_nowhere_is_refused_though_its_check_is_right(field: dict[str, int]) -> None:
+    with pytest.raises(InvalidRequest, match="cursor is not one that was given"):
+        read_cursor(encoded(structs.replace(CURSOR, **field)))
+
+
 def test_cursors_of_a_version_1_file_stay_valid_under_appends(tmp_path: Path) -> None:
     s = ArchiveBuilder(tmp_path).session("own", version=None)
     for n in range(4):
@@ -366,10 +398,37 @@ def test_calls_by_which_history_was_recalled_are_left_out(session: SessionBuilde
     assert name not in result.text
 
 
-def test_a_tool_that_is_only_called_alike_is_shown(session: SessionBuilder) -> None:
-    session.tool("output", name="browser_history")
+@pytest.mark.parametrize(
+    "name",
+    ["browser_history", "read_session_history_file", "session_history_viewer", "mcp__session_history__list_files",
+     "mcp__session-history__read_file", "web__history_search"],
+)  # fmt: skip
+def test_a_tool_that_is_only_called_alike_is_shown(session: SessionBuilder, name: str) -> None:
+    session.tool("output", name=name)
     session.save()
-    assert read(session, "tail")["entries"][0]["tool"]["name"] == "browser_history"
+    assert read(session, "tail")["entries"][0]["tool"]["name"] == name
+
+
+def result(call: str) -> dict[str, Any]:
+    return {"toolCallId": call, "toolName": call, "isError": False}
+
+
+@pytest.mark.parametrize("branches", [False, True])
+def test_a_call_is_answered_though_a_user_spoke_before_its_result(session: SessionBuilder, branches: bool) -> None:
+    root = session.user("go")
+    calls = [{"type": "toolCall", "id": name, "name": name, "arguments": {}} for name in ("bash", "edit", "grep")]
+    asked = session.assistant([{"type": "text", "text": "all three"}, *calls])
+    session.say("toolResult", "done", extra=result("edit"))
+    steered = session.user("and mind the tests")
+    if branches:
+        session.assistant("abandoned", parent=root)
+        session.last = steered
+    session.say("toolResult", "done", extra=result("bash"))
+    session.assistant("I will")
+    session.say("toolResult", "another's of that name", extra=result("grep"))
+    session.save()
+    statuses = {tool["name"]: tool["status"] for tool in only(session, asked)["tools"]}
+    assert statuses == {"bash": "ok", "edit": "ok", "grep": "unanswered"}
 
 
 def test_text_is_cleaned_as_everywhere(session: SessionBuilder) -> None:

@@ -47,6 +47,20 @@ def test_the_bound_holds_before_so_many_are_ranked(archive: ArchiveBuilder, monk
     assert sorted(hit["entry"] for hit in answer["hits"]) == sorted(earlier) and not answer["more"]
 
 
+LONG_QUERIES = ["评审" * 250, "데" * 500, "𠀀" * 500, "é" * 500, "ﷲ" * 500, "สวัสดี" * 83, "क्षत्रिय " * 32, "😀評" * 250,
+                " ".join("評審" * 7 for _ in range(32)), '"' + "é à " * 124 + '"', "ﬃB" * 250, "слово" * 12 + "*" + " яжю*" * 31]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", LONG_QUERIES)
+def test_a_query_has_five_hundred_characters_of_any_script(archive: ArchiveBuilder, query: str) -> None:
+    assert len(query) <= 500 and len(query.encode()) > 224
+    s = archive.session("own")
+    said = s.user(query.replace("*", "").replace('"', ""))
+    s.add("reset")
+    s.save()
+    assert found(s, query) == [said]
+
+
 def test_other_sessions_do_not_appear(archive: ArchiveBuilder) -> None:
     other = archive.session("other")
     other.user("plover plover plover")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -104,6 +105,46 @@ def test_what_a_model_is_told_is_short_and_names_the_tools() -> None:
         assert words in prompt_section
 
 
+def test_what_a_mode_needs_is_told_in_words_as_the_schema_is_flat() -> None:
+    read = history_tools("x").read
+    for told in (read.description, read.input_schema["properties"]["mode"]["description"]):
+        assert "needs entries" in told.replace("\n", " ") and "needs from" in told
+    assert not {"oneOf", "anyOf", "allOf", "if"} & read.input_schema.keys()
+
+
+def test_roles_are_declared_to_be_unique() -> None:
+    roles = session_history_tool().input_schema["properties"]["roles"]
+    assert roles["uniqueItems"] is True and roles["maxItems"] == 2
+
+
+@pytest.mark.parametrize("tool, arguments", [
+    ("search", {"query": "plover", "limit": 10.0}),
+    ("read", {"mode": "tail", "count": 3.0}),
+    ("read", {"mode": "range", "from": "first", "limit": 1.0}),
+    ("read", {"mode": "items", "entries": ["first"], "around": 0.0}),
+])  # fmt: skip
+def test_a_number_without_a_fraction_is_an_integer_as_in_json_schema(
+    tmp_path: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    s = ArchiveBuilder(tmp_path).session("own")
+    s.user("plover", key="first")
+    s.save()
+    given = {"history_search": "hits", "history_read": "entries"}[f"history_{tool}"]
+    assert ask(s, tool, **arguments)[given]
+
+
+def test_the_same_holds_for_the_tool_over_past_sessions(session: SessionBuilder) -> None:
+    async def run() -> None:
+        async with history(session.archive) as own:
+            tool = session_history_tool(history=own)
+            assert (await tool(query="plover", limit=5.0, snippet_chars=80.0))["results"]
+            for wrong in (5.5, float("nan"), float("inf"), 21.0, True, "5"):
+                with pytest.raises(InvalidRequest):
+                    await tool(query="plover", limit=wrong)
+
+    asyncio.run(run())
+
+
 # -- what they refuse -------------------------------------------------------------------------------------------------
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
@@ -115,6 +156,9 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("search", {"query": "plover", "limit": 0}, "an integer 1–20"),
     ("search", {"query": "plover", "limit": 21}, "an integer 1–20; got 21, of type int"),
     ("search", {"query": "plover", "limit": True}, "got a value of type bool"),
+    ("search", {"query": "plover", "limit": 5.5}, "got a value of type float"),
+    ("search", {"query": "plover", "limit": float("inf")}, "got a value of type float"),
+    ("search", {"query": "plover", "limit": 0.0}, "an integer 1–20"),
     ("search", {"query": "plover", "limit": "5"}, "got a value of type str"),
     ("search", {"query": "plover", "before": ""}, "before must be"),
     ("search", {"query": "plover", "before": "x" * 129}, "before must be"),
@@ -197,7 +241,7 @@ def test_without_a_history_the_default_one_answers(session: SessionBuilder, monk
     monkeypatch.setenv("SESSION_HISTORY_INDEX", str(session.archive.agent / "index" / "history.sqlite3"))
     monkeypatch.setenv("SESSION_HISTORY_MAINTENANCE", "off")
     monkeypatch.setenv("PI_SESSION_ID", session.id)
-    monkeypatch.setattr(default, "_default", [])
+    monkeypatch.setattr(default, "_default", {})
 
     async def run() -> None:
         found = await history_tools().search(query="plover")
@@ -362,9 +406,34 @@ def test_the_shell_calls_a_tool(session: SessionBuilder, capsys: pytest.CaptureF
 def test_the_shell_reads_long_arguments_from_standard_input(
     session: SessionBuilder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps({"text": "go on"})))
-    assert cli.main(shell(session, "tools", "history_handoff", "-")) == 0
-    assert json.loads(capsys.readouterr().out)["result"] == {"control": {"handoff": "go on"}}
+    # Whatever the locale says, and with the byte order mark that some editors begin a file with.
+    sent = json.dumps({"text": "go on 评审"}, ensure_ascii=False).encode()
+    for raw in (sent, b"\xef\xbb\xbf" + sent):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw), encoding="ascii"))
+        assert cli.main(shell(session, "tools", "history_handoff", "-")) == 0
+        assert json.loads(capsys.readouterr().out)["result"] == {"control": {"handoff": "go on 评审"}}
+
+
+@pytest.mark.parametrize("raw", [None, b"\xff", b'{"text": "\xe8\xaf"}', b"", b"[]"])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_what_cannot_be_read_from_standard_input_is_an_invalid_request(
+    session: SessionBuilder,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    raw: bytes | None,
+    encoding: str,
+) -> None:
+    stdin = None if raw is None else io.TextIOWrapper(io.BytesIO(raw), encoding=encoding)
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert cli.main(shell(session, "--json", "tools", "history_handoff", "-")) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "invalid_request"
+
+
+def test_the_shell_without_standard_input_refuses_to_read_from_it(session: SessionBuilder) -> None:
+    words = shell(session, "--json", "tools", "history_handoff", "-")
+    command = shlex.join([sys.executable, "-m", "harness_session_history", *words])
+    done = subprocess.run(["bash", "-c", f"{command} <&-"], capture_output=True, check=False)
+    assert done.returncode == 2 and json.loads(done.stdout)["error"]["code"] == "invalid_request"
 
 
 @pytest.mark.parametrize("words", [("history_forget",), ("history_search", "{"), ("history_search", '{"query": ""}')])

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import io
 import json
+import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
@@ -14,7 +20,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_session_history import response
+from builder import ArchiveBuilder
+from harness_session_history import SessionHistory, response, session_history
+from harness_session_history.default import default_history
 from harness_session_history.response import HistoryResult, OpenAnswer, SearchAnswer, iso, short_id
 
 VIEW = {
@@ -74,6 +82,64 @@ def test_a_copied_or_pickled_result_is_the_same_with_its_marks(again: Callable[[
     result = HistoryResult({"operation": "search", "results": [HIT]}, marker=lambda snippet: [(0, len(snippet))])
     second = again(result)
     assert type(second) is HistoryResult and second == result and second.marks == [[(0, 4)]]
+
+
+def test_a_copied_or_pickled_result_still_knows_what_was_called() -> None:
+    result = HistoryResult({"operation": "search", "results": [HIT]})
+    assert result.function == "history" and "function" not in result
+    result.function = "session_history"
+    again = pickle.loads(pickle.dumps(copy.deepcopy(result)))
+    assert again.function == "session_history" and again == result
+
+
+def test_an_answer_knows_whether_the_default_history_or_a_callers_own_was_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = ArchiveBuilder(tmp_path)
+    made = archive.session("a")
+    made.user("plover")
+    made.save()
+    monkeypatch.setenv("SESSION_HISTORY_ROOTS", str(archive.root))
+    monkeypatch.setenv("SESSION_HISTORY_INDEX", str(tmp_path / "index" / "history.sqlite3"))
+    monkeypatch.setenv("SESSION_HISTORY_MAINTENANCE", "off")
+
+    async def run() -> None:
+        async with SessionHistory() as history:
+            own, usual = await history(query="plover"), await session_history(query="plover")
+        assert "await history(" in own._repr_html_() and "await session_history(" in usual._repr_html_()
+        await default_history().close()
+
+    asyncio.run(run())
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("screen", [True, False])
+def test_ipython_shows_cards_with_a_call_to_copy_and_not_the_dict(
+    screen: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    formatters = pytest.importorskip("IPython.core.formatters")
+    monkeypatch.setattr(sys, "stdout", Screen() if screen else io.StringIO())
+    monkeypatch.setenv("COLUMNS", "60")
+    shown, _ = formatters.DisplayFormatter().format(HistoryResult({"operation": "search", "results": [HIT]}))
+    assert "demo · user" in shown["text/plain"] and not shown["text/plain"].startswith("{")
+    assert 'await history(operation="open", session_id="s1", entry_id="e1")' in shown["text/plain"]
+    frame = max(len(line) for line in shown["text/plain"].splitlines() if not line.strip().startswith("open"))
+    assert frame == (60 if screen else 100)
+
+
+def test_ipython_in_a_terminal_prints_the_cards_at_its_prompt(tmp_path: Path) -> None:
+    pytest.importorskip("IPython")
+    code = "from harness_session_history.response import HistoryResult\n"
+    code += f"HistoryResult({{'operation': 'search', 'results': [{HIT!r}]}})\nexit\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--simple-prompt", "--no-banner", "--colors=NoColor"],
+        input=code, capture_output=True, text=True, env={**os.environ, "IPYTHONDIR": str(tmp_path)}, check=True,
+    )  # fmt: skip
+    assert "demo · user" in done.stdout and "{'operation'" not in done.stdout
 
 
 def test_records_of_a_search_are_flat_and_have_the_same_keys() -> None:

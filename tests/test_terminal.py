@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 import sys
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from answers import every_kind, freshness, hints, hit, listed, opened, poisoned, search, view
+from harness_session_history.display.commands import in_python, in_shell
 from harness_session_history.display.progress import Progress, size, span
 from harness_session_history.display.terminal import render_text
 
@@ -81,7 +83,32 @@ def test_no_line_is_wider_than_the_terminal(renderer: str, width: int) -> None:
     long = "词" * 90 + " word" * 40 + "x" * 300
     for result in [*every_kind(), poisoned(search(), long), opened([long, long])]:
         text = render_text(result, color=False, width=width)
-        assert max(cells(line) for line in text.splitlines()) <= max(20, min(width, 110))
+        lines = [line for line in text.splitlines() if "session-history open" not in line]
+        assert max(cells(line) for line in lines) <= max(20, min(width, 110))
+
+
+@pytest.mark.parametrize("width", [20, 80])
+def test_a_command_is_on_one_line_and_in_no_frame_so_that_it_can_be_copied(renderer: str, width: int) -> None:
+    settings = ["--root", "/w/some folder/" + "long/" * 30, "--index", "/w/index/history.sqlite3"]
+    result = search([hit(session=view(sessionId="s-1"))])
+    text = render_text(result, color=False, width=width, commands=in_shell(settings))
+    (line,) = (line for line in text.splitlines() if "session-history" in line)
+    assert shlex.split(line) == ["open", "session-history", *settings, "open", "s-1", "a1b2c3d4"]
+
+
+@pytest.mark.parametrize(
+    "setting", ["/w/red\x1b[31m", "/w/not\udcff", "/w/two  spaces", "/w/line\nend", "/w/\u202eback"]
+)
+def test_a_setting_that_cannot_be_shown_as_it_is_is_in_no_command(renderer: str, setting: str) -> None:
+    text = render_text(search(), color=False, width=80, commands=in_shell(["--root", setting]))
+    assert "session-history" not in text and not CONTROL.search(text)
+
+
+def test_in_python_a_hit_is_opened_by_a_call_of_what_was_asked(renderer: str) -> None:
+    result = search([hit(session=view(sessionId="s-1", deleted=True), visible=False)])
+    text = render_text(result, color=False, width=80, commands=in_python("history"))
+    call = 'await history(operation="open", session_id="s-1", entry_id="a1b2c3d4", include_deleted=True, branch="any")'
+    assert call in text and "session-history" not in text
 
 
 def test_marks_in_any_place_do_not_disturb_the_text(renderer: str) -> None:
@@ -175,6 +202,17 @@ def test_plain_text_of_a_search() -> None:
 def test_the_command_to_open_a_hit_is_quoted_for_a_shell() -> None:
     text = plain_text(search([hit(entry="$(rm x)", session=view(sessionId="s-1", deleted=True), visible=False)]))
     assert "session-history open s-1 '$(rm x)' --include-deleted --branch any" in text
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.one_of(st.characters(), st.sampled_from("\n\t 词🙏\u200d\ufe0f\u0301")), max_size=300))
+def test_every_line_of_a_transcript_stands_behind_the_gutter_when_it_is_folded_too(renderer: str, text: str) -> None:
+    result = search([hit(text, session=view("N", sessionId="s-1"))])
+    result.marks = [[(3, 9)]]
+    lines = render_text(result, color=False, width=40).split("\n")
+    first = next(at for at, line in enumerate(lines) if "ledger" in line) + 1
+    last = next(at for at, line in enumerate(lines) if "cite    session:s-1" in line)
+    assert last > first and all(re.match(r"(│|  ) \|( |$)", line) for line in lines[first:last])
 
 
 @settings(max_examples=60, deadline=None)

@@ -18,8 +18,10 @@ from .archive.registry import Registry, RegistryEntry
 from .archive.sources import Walk
 from .index.catalog import Catalog
 from .index.freshness import Difference, compare, prefixes
-from .index.health import Health, examine, reading
+from .index.health import Health, reading
 from .settings import Settings
+
+_PLAIN = frozenset(b"%+,-./0123456789:=@ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz")
 
 
 class Case:
@@ -37,26 +39,34 @@ class Case:
         self.difference: Difference = compare(self.walk, self.catalog)
         self.registry: Mapping[str, RegistryEntry] = Registry(settings.registry).entries()
 
-    def command(self, *words: str) -> str:
-        """A line for a shell that asks this very history: with the settings that the environment does not give."""
+    def command(self, *words: str, index: str | None = None) -> str:
+        """A line for a shell that asks this very history: with the settings that the environment does not give.
+
+        `index` stands in for its index.
+        """
         usual = Settings.resolve()
         given: list[str] = []
         if [r.path for r in self.settings.roots] != [r.path for r in usual.roots]:
             for root in self.settings.roots:
                 given += ["--root", root.path]
-        if self.settings.index != Settings.resolve(roots=[r.path for r in self.settings.roots]).index:
-            given += ["--index", self.settings.index]
+        index = index or self.settings.index
+        if index != Settings.resolve(roots=[r.path for r in self.settings.roots]).index:
+            given += ["--index", index]
         if self.settings.current_session and self.settings.current_session != usual.current_session:
             given += ["--current", self.settings.current_session]
         if self.settings.registry and self.settings.registry != usual.registry:
             given += ["--registry", self.settings.registry]
-        return shlex.join(["session-history", *given, *words])
+        return " ".join(map(for_shell, ["session-history", *given, *words]))
+
+    def usual_index(self) -> str:
+        """Where the index of these roots is if nobody names another place."""
+        environ = {name: value for name, value in os.environ.items() if name != "SESSION_HISTORY_INDEX"}
+        return Settings.resolve(roots=[root.path for root in self.settings.roots], environ=environ).index
 
 
 @contextmanager
-def opened_case(settings: Settings, cancelled: Callable[[], bool]) -> Iterator[Case]:
+def opened_case(settings: Settings, health: Health, cancelled: Callable[[], bool]) -> Iterator[Case]:
     """The case with its index opened read-only where that is possible. Raises apsw.Error for damage met later."""
-    health = examine(settings.index, cancelled)
     if health.state not in ("sound", "damaged"):
         yield Case(settings, health, None, cancelled)
         return
@@ -69,8 +79,13 @@ def shown(path: bytes | str) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def for_shell(path: bytes | str) -> str:
-    return shlex.quote(shown(path))
+def for_shell(word: bytes | str) -> str:
+    """A word of a command that means just these bytes, also when it is copied from one line on a screen."""
+    raw = os.fsencode(word)
+    text = shown(raw)
+    if text.encode() == raw and text.isprintable() and " ".join(text.split()) == text:
+        return shlex.quote(text)
+    return "$'" + "".join(chr(byte) if byte in _PLAIN else f"\\x{byte:02x}" for byte in raw) + "'"
 
 
 def why_unreadable(path: bytes) -> str:

@@ -8,6 +8,7 @@ Data goes to standard output, diagnostics and progress to standard error. Exit s
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import os
 import sys
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .errors import InvalidRequest, RefreshIncomplete, SessionHistoryError
-from .options import arguments_of, make_parser
+from .options import arguments_of, make_parser, settings_of
 from .request import build_request
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             return _run(words)
         except SessionHistoryError as error:
-            _report(error, as_json)
+            with contextlib.suppress(_OutputLost):  # that nobody reads it makes it no success
+                _report(error, as_json)
             return STATUS.get(error.code, 1)
         except SystemExit:  # --help and --version have printed
             _write("", end="")
@@ -72,7 +74,7 @@ def _run(words: list[str]) -> int:
 def _ask(options: argparse.Namespace, arguments: dict[str, Any]) -> int:
     history = _open_history(options)
     try:
-        _show_answer(history.ask(**arguments), options.json)
+        _show_answer(history.ask(**arguments), options)
     finally:
         history.close_now()
     return 0
@@ -84,7 +86,7 @@ def _refresh(options: argparse.Namespace) -> int:
         with _progress() as progress:
             freshness = history.refresh_now(session_id=options.session_id, progress=progress)
         _require_complete(freshness)
-        _show_freshness(freshness, options.json)
+        _show_freshness({"complete": True, "freshness": freshness}, options.json)
     finally:
         history.close_now()
     return 0
@@ -97,6 +99,7 @@ async def _perform(options: argparse.Namespace) -> int:
                 print("watching; Ctrl-C ends it", file=sys.stderr)
             with _progress() as progress:
                 await history.maintain(watch=options.watch, progress=progress)
+            _show_freshness(await history(operation="list", limit=1), options.json)
         elif options.command == "tools":
             await _call(history, options)
         elif options.command == "mcp":
@@ -156,7 +159,7 @@ async def _call(history: SessionHistory, options: argparse.Namespace) -> None:
     from .recall.adapters import decoded, named
 
     tool = named(history_tools(history=history), options.tool)
-    result = await tool(**decoded(sys.stdin.read() if options.arguments == "-" else options.arguments))
+    result = await tool(**decoded(_read_stdin() if options.arguments == "-" else options.arguments))
     if options.json or not _on_terminal():
         _show({"result": result, "text": result.text})
     else:
@@ -178,9 +181,23 @@ async def _serve(history: SessionHistory) -> None:
 
 def _speak_utf8() -> None:
     """Whatever the locale says. A lone surrogate becomes its escape, which inside a JSON string is valid JSON."""
+    if sys.stderr is None:  # closed: what is said there is lost, and must not be taken for output
+        sys.stderr = io.StringIO()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def _read_stdin() -> str:
+    """All of standard input as UTF-8, whatever the locale says. Raises InvalidRequest."""
+    if sys.stdin is None:
+        raise InvalidRequest("standard input is closed", hint="send one JSON object")
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig")
+    except OSError as error:
+        raise InvalidRequest(f"standard input cannot be read ({error.strerror})", hint="send one JSON object") from None
+    except UnicodeDecodeError:
+        raise InvalidRequest("standard input is not UTF-8", hint="send one JSON object as UTF-8") from None
 
 
 class _OutputLost(Exception):
@@ -196,10 +213,10 @@ def _write(text: str, end: str = "\n") -> None:
     try:
         print(text, end=end, flush=True)
     except BrokenPipeError:
-        _forget_stdout()
+        _forget(sys.stdout)
         raise _OutputLost(0) from None  # the reader had enough
     except OSError as error:
-        _forget_stdout()
+        _forget(sys.stdout)
         _complain(f"the answer cannot be written: {error.strerror}")
         raise _OutputLost(1) from None
 
@@ -208,14 +225,16 @@ def _on_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def _show_answer(answer: Any, as_json: bool) -> None:
-    if as_json or not _on_terminal():
+def _show_answer(answer: Any, options: argparse.Namespace) -> None:
+    if options.json or not _on_terminal():
         return _show(answer)
     from shutil import get_terminal_size
 
+    from .display.commands import in_shell
     from .display.terminal import render_text
 
-    _write(render_text(answer, color=_in_colour(), width=get_terminal_size().columns), end="")
+    commands = in_shell(settings_of(options))
+    _write(render_text(answer, color=_in_colour(), width=get_terminal_size().columns, commands=commands), end="")
 
 
 def _show_report(report: dict[str, Any], as_json: bool) -> None:
@@ -230,13 +249,13 @@ def _in_colour() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _show_freshness(freshness: dict[str, Any], as_json: bool) -> None:
-    """What a refresh that came to its end left: everything up to date."""
+def _show_freshness(answer: dict[str, Any], as_json: bool) -> None:
+    """How the index compares with the files now."""
     if as_json or not _on_terminal():
-        return _show(freshness)
+        return _show(answer["freshness"])
     from .display import words
 
-    state = words.freshness({"complete": True, "freshness": freshness})
+    state = words.freshness(answer)
     _write(f"{state.label}: {state.text}")
 
 
@@ -257,10 +276,14 @@ def _complain(*lines: str) -> None:
     """Says what went wrong; an argument that is repeated in it cannot steer the terminal."""
     from .display.words import one_line
 
-    print("session-history: " + "\n  ".join(one_line(line, 2_000) for line in lines if line), file=sys.stderr)
+    try:
+        said = "\n  ".join(one_line(line, 2_000) for line in lines if line)
+        print(f"session-history: {said}", file=sys.stderr, flush=True)
+    except OSError:
+        _forget(sys.stderr)
 
 
-def _forget_stdout() -> None:
+def _forget(stream: object) -> None:
     """Nobody reads it any more; the interpreter's own last flush must not complain about that."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(stream, io.TextIOWrapper):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -26,7 +26,7 @@ from .evidence import Evidence
 from .finding import Finder, ordered_rows
 from .index.catalog import Catalog
 from .index.match import Matcher
-from .index.query import Query, parse
+from .index.query import MAX_CHARS, Query, parse
 from .index.records import SessionRow
 from .index.schema import SESSION
 from .index.scope import Scope
@@ -85,7 +85,8 @@ class Conversation:
         ``indexedUpTo`` (an entry id, null without any) is there when the snapshot ends before that bound. Raises
         InvalidRequest for a wrong query, EntryNotVisible where `before` is no entry of the conversation.
         """
-        parsed = parse(query)  # refused before any file is looked at
+        # Refused before any file is looked at. Its characters are bounded, so that a script of long ones has as many.
+        parsed = parse(query, most_bytes=4 * MAX_CHARS)
         return await self._run(self.session_id, partial(_search, self.session_id, parsed, before, limit, snippet_chars))
 
     async def items(

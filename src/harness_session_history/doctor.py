@@ -6,10 +6,10 @@ maintenance.
 
 from __future__ import annotations
 
-import re
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -19,12 +19,14 @@ import msgspec
 
 from .archive.discovery import WalkCancelled
 from .archive.entries import Facts
+from .archive.files import open_regular
 from .archive.inspection import named_files
+from .arguments import ARGUMENTS, check
 from .casework import Case, opened_case, shown, why_unreadable
 from .desk import Cancelled
 from .errors import InvalidRequest
 from .index.file import IndexFile
-from .index.health import Health, is_held
+from .index.health import examine, is_held
 from .index.schema import FOREIGN, SESSION, UNREADABLE
 from .maintenance import worker_lock
 from .response import iso
@@ -32,9 +34,14 @@ from .response import iso
 if TYPE_CHECKING:
     from .history import SessionHistory
 
-#: Entries that are tried until one can be searched for.
+#: Entries that are tried until some can be searched for.
 PROBES = 20
-_ID_CHARS = 128
+#: Of these, so many with so many words each must not be found before the index is called damaged: the odd word is cut
+#: otherwise in its entry than alone.
+SEARCHED, WORDS = 3, 5
+#: The beginning of an entry in which words are looked for; one that begins after `_SURELY_WHOLE` may be cut at the end.
+_READ, _SURELY_WHOLE = 4_000, 3_800
+_LONGEST_WORD = 100
 
 
 async def diagnose(
@@ -45,9 +52,9 @@ async def diagnose(
     Keys: ``ok, checkedAt, complete, roots, sources, damaged, unavailable, index, maintenance, registry, problems`` and,
     if asked for, ``session``. Raises InvalidRequest for an unusable id.
     """
-    for name, value in (("session", session_id), ("entry", entry_id)):
-        if value is not None and not 0 < len(value) <= _ID_CHARS:
-            raise InvalidRequest(f"{name} must be a string of 1–{_ID_CHARS} characters, not {len(value)}")
+    for name, value in (("session_id", session_id), ("entry_id", entry_id)):
+        if value is not None:
+            check(ARGUMENTS[name], value)
     if entry_id is not None and session_id is None:
         raise InvalidRequest("an entry is looked for in its session", hint="Give --session too.")
     import asyncio
@@ -65,16 +72,14 @@ def _diagnosed(
     history: SessionHistory, session_id: str | None, entry_id: str | None, cancelled: Callable[[], bool]
 ) -> dict[str, Any]:
     try:
-        health: Health | None = None
+        health = examine(history.settings.index, cancelled)
         try:
-            with opened_case(history.settings, cancelled) as case:
-                health = case.health
+            with opened_case(history.settings, health, cancelled) as case:
                 return _report(case, session_id, entry_id)
         except apsw.InterruptError:
             raise
         except apsw.Error as error:
             # Damage that only shows when a page is read: say so, and say what the files alone tell.
-            health = health or Health(path=history.settings.index)
             health.state, health.reason = "damaged", str(error)
             return _report(Case(history.settings, health, None, cancelled), session_id, entry_id)
     except (apsw.InterruptError, WalkCancelled) as error:
@@ -102,7 +107,16 @@ def _report(case: Case, session_id: str | None, entry_id: str | None) -> dict[st
         from .explaining import explain
 
         report["session"] = explain(case, session_id, entry_id)
-    return report
+    return dict(_told(report))
+
+
+def _told(said: Any) -> Any:
+    """What was said with its paths as text: until here they are bytes, so that commands can name any file."""
+    if isinstance(said, dict):
+        return {name: _told(value) for name, value in said.items()}
+    if isinstance(said, list):
+        return [_told(value) for value in said]
+    return shown(said) if isinstance(said, bytes) else said
 
 
 def _roots(case: Case) -> list[dict[str, Any]]:
@@ -112,7 +126,7 @@ def _roots(case: Case) -> list[dict[str, Any]]:
     found = []
     for root, state, files in zip(case.settings.roots, case.walk.roots, counts, strict=True):
         said: dict[str, Any] = {
-            "path": shown(root.path),
+            "path": os.fsencode(root.path),
             "named": root.explicit,
             "reachable": state.reachable,
             "reason": state.reason,
@@ -140,7 +154,7 @@ def _damaged(case: Case) -> list[dict[str, Any]]:
         known = Facts() if facts is None else msgspec.msgpack.decode(facts, type=Facts)
         found.append(
             {
-                "path": shown(path),
+                "path": path,
                 "sessionId": session_id,
                 "count": known.damaged + known.torn_tail,
                 "lines": damaged_lines(known),
@@ -156,9 +170,11 @@ def damaged_lines(facts: Facts) -> list[int]:
     return [*facts.damaged_lines, *torn]
 
 
-def _unavailable(case: Case) -> list[dict[str, str]]:
+def _unavailable(case: Case) -> list[dict[str, Any]]:
     """Files and folders that should count and do not, each with its reason."""
-    found = [{"path": shown(path), "code": "unreadable", "reason": why} for path, why in case.walk.unavailable]
+    found: list[dict[str, Any]] = [
+        {"path": path, "code": "unreadable", "reason": why} for path, why in case.walk.unavailable
+    ]
     for item in found:
         if item["reason"] == "a link that leaves the roots":
             item["code"] = "leaves_roots"
@@ -167,16 +183,16 @@ def _unavailable(case: Case) -> list[dict[str, str]]:
         if row is None or row.identity != file.state:
             continue
         if row.state == UNREADABLE:
-            found.append({"path": shown(path), "code": "unreadable", "reason": why_unreadable(path)})
+            found.append({"path": path, "code": "unreadable", "reason": why_unreadable(path)})
         elif row.state == FOREIGN and file.named_id is not None and row.identity[2]:
-            found.append({"path": shown(path), "code": "not_a_session", "reason": "it does not begin like a session"})
+            found.append({"path": path, "code": "not_a_session", "reason": "it does not begin like a session"})
     return found
 
 
 def _index(case: Case) -> dict[str, Any]:
     said: dict[str, Any] = msgspec.to_builtins(case.health)
     snapshot = case.health.snapshot_at
-    said["path"] = shown(case.health.path)
+    said["path"] = os.fsencode(case.health.path)
     said["snapshotAt"] = iso(snapshot)
     said["snapshotAgeSeconds"] = None if snapshot is None else max(0, int(time.time() - snapshot / 1000))
     said["search"] = _searched(case)
@@ -187,7 +203,7 @@ def _index(case: Case) -> dict[str, Any]:
 
 
 def _searched(case: Case) -> dict[str, Any]:
-    """Really runs a search: for a word of one of the newest entries, which must be among what is found."""
+    """Really runs a search: for words of the newest entries, each of which must be among what its word finds."""
     from .evidence import Evidence
 
     def said(ran: bool, ok: bool, reason: str) -> dict[str, Any]:
@@ -197,30 +213,45 @@ def _searched(case: Case) -> dict[str, Any]:
         return said(False, False, "the index cannot be read")
     evidence = Evidence(case.connection, case.catalog)
     newest = evidence.spans.between(0, (1 << 63) - 1, descending=True)
-    located = evidence.locate_many(
-        islice((one.row for one in newest if one.text and not evidence.hidden(one.row)), PROBES)
-    )
-    if not located:
-        return said(False, False, "nothing with text is indexed")
+    outside = case.catalog.outside  # sessions of other roots, which no search over these finds
+    found = (one.row for one in newest if one.text and one.session not in outside and not evidence.hidden(one.row))
+    located = evidence.locate_many(islice(found, PROBES))
+    searched = read = 0
     try:
         for one in located:
             entry = evidence.hydrate([one])[0]
-            word = None if entry is None else _word(entry.text)
-            if entry is not None and word is not None:
+            if entry is None:
+                continue
+            words = list(islice(_words(entry.text), WORDS))
+            read, searched = read + 1, searched + bool(words)
+            for word in words:
                 began = time.perf_counter()
-                found = _finds(case, word, case.catalog.sessions[one.session].session_id, entry.entry_id)
-                spent = f"{(time.perf_counter() - began) * 1000:.0f} ms"
-                return said(True, found, f"in {spent}" if found else "a word of an indexed entry does not find it")
+                if _finds(case, word, case.catalog.sessions[one.session].session_id, entry.entry_id):
+                    return said(True, True, f"in {(time.perf_counter() - began) * 1000:.0f} ms")
+            if searched == SEARCHED:
+                break
     except apsw.InterruptError:
         raise
     except apsw.Error as error:
         return said(True, False, str(error))
-    return said(False, False, f"the newest {len(located)} entries are no longer in their files as they were indexed")
+    if searched:
+        return said(True, False, "words of indexed entries do not find them")
+    if read:
+        return said(False, False, "the newest entries hold no word to search for")
+    if located:
+        return said(False, False, "the newest entries are no longer in their files as they were indexed")
+    return said(False, False, "nothing with text is indexed of these roots")
 
 
-def _word(text: str) -> str | None:
-    """The longest plain word of a text."""
-    return max(re.findall(r"[^\W\d_]{2,30}", text[:4000]), key=len, default=None)
+def _words(text: str) -> Iterator[str]:
+    """Words of a text as the index cuts them, the longest first: only such as are the same word when they stand alone."""
+    from .index.tokens import read
+
+    tokens = [token for token in read(text[:_READ]).tokens if token.start < _SURELY_WHOLE]
+    known = {text[token.start : token.end]: token.stem for token in tokens if token.end - token.start <= _LONGEST_WORD}
+    for word in sorted(known, key=len, reverse=True):
+        if [token.stem for token in read(word).tokens] == [known[word]]:
+            yield word
 
 
 def _finds(case: Case, word: str, session_id: str, entry_id: str) -> bool:
@@ -261,8 +292,7 @@ def _registry(case: Case) -> dict[str, Any] | None:
         return None
     reason = ""
     try:
-        with open(path, "rb"):
-            pass
+        open_regular(path).close()
     except OSError as error:
         reason = error.strerror or "it cannot be read"
-    return {"path": shown(path), "readable": not reason, "reason": reason, "sessions": len(case.registry)}
+    return {"path": os.fsencode(path), "readable": not reason, "reason": reason, "sessions": len(case.registry)}

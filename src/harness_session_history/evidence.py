@@ -14,9 +14,6 @@ from .archive.entries import (
     ASSISTANT,
     KIND_ASSISTANT_BARE,
     KIND_ASSISTANT_TEXT,
-    KIND_USER_BARE,
-    KIND_USER_TEXT,
-    USER,
     FileIdentity,
 )
 from .archive.hydration import Hydrated, Status, Unreadable, Wanted, hydrate, tool_statuses
@@ -27,8 +24,8 @@ from .index.spans import Spans
 from .index.trees import id_at, tree_columns
 
 _END = 1 << 62
-#: The roles of entries by their kind bytes.
-_ROLES = {KIND_USER_BARE: USER, KIND_USER_TEXT: USER, KIND_ASSISTANT_BARE: ASSISTANT, KIND_ASSISTANT_TEXT: ASSISTANT}
+#: The kind bytes of assistant entries.
+_ASSISTANT = (KIND_ASSISTANT_BARE, KIND_ASSISTANT_TEXT)
 
 
 class Evidence:
@@ -84,14 +81,14 @@ class Evidence:
         return id_at(self.connection, located.row)
 
     def statuses(self, located: Located, calls: Sequence[str]) -> dict[str, Status]:
-        """How an assistant entry's tool calls ended, by the results between it and the next entry; a call that is
-        not in the answer was not answered there."""
+        """How an assistant entry's tool calls ended, by the results between it and the next assistant entry (a user may
+        have said something meanwhile); a call that is not in the answer was not answered there."""
         path = self.path(located.session)
         if path is None:
             return {}
         start, wanted = located.offset + located.length, set(calls)
         last = self.catalog.sessions[located.session].extent.high
-        following = next(self.spans.between(located.row + 1, last), None)
+        following = next((one for one in self.spans.between(located.row + 1, last) if one.role == ASSISTANT), None)
         try:
             found = tool_statuses(path, start, _END if following is None else following.offset, wanted)
             if following is not None and found.keys() != wanted:
@@ -103,16 +100,16 @@ class Evidence:
         return found
 
     def _end_on_line(self, located: Located) -> int | None:
-        """Where the next entry on the same branch begins: another branch may have been written in between."""
+        """Where the next assistant entry on the same branch begins: another branch may have been written in between."""
         from .archive.branch import Tree
 
         session = self.catalog.sessions[located.session]
         columns = tree_columns(self.connection, session.extent, session.nodes)
         if not any(links for _, _, links, _ in columns):
-            return 0  # without branches that is the next entry of the file
+            return 0  # without branches that is the next one of the file
         kinds = b"".join(column[1] for column in columns)
         for node in Tree(columns).line_through(located.node):
-            if node > located.node and kinds[node] in _ROLES:
-                following = self.locate(session.extent.row(node, _ROLES[kinds[node]]))
+            if node > located.node and kinds[node] in _ASSISTANT:
+                following = self.locate(session.extent.row(node, ASSISTANT))
                 return None if following is None else following.offset
         return None

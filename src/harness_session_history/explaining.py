@@ -46,7 +46,7 @@ def explain(case: Case, session_id: str, entry_id: str | None) -> dict[str, Any]
         "entryId": entry_id,
         "found": opening is not None and not finding.options,
         "reasons": finding.reasons,
-        "files": files,
+        "files": [{"path": path, "state": state} for path, state in files],
         "command": opening,
     }
 
@@ -55,7 +55,7 @@ def explain(case: Case, session_id: str, entry_id: str | None) -> dict[str, Any]
 _WIDENED = {"current", "deleted", "other_branch", "stale"}
 
 
-def _files(case: Case, session_id: str) -> list[dict[str, Any]]:
+def _files(case: Case, session_id: str) -> list[tuple[bytes, str]]:
     """Every file that has to do with a session id, and what became of it."""
     states: dict[bytes, str] = {}
     for path, row in case.catalog.sources.items():
@@ -72,7 +72,7 @@ def _files(case: Case, session_id: str) -> list[dict[str, Any]]:
             path = os.fsencode(name)
             if path not in states and named_id(os.path.basename(path)) == session_id:
                 states[path] = _passed_over(case, path, owner)
-    return [{"path": shown(path), "state": state} for path, state in sorted(states.items())]
+    return sorted(states.items())
 
 
 def _state(case: Case, path: bytes) -> str:
@@ -98,11 +98,11 @@ def _passed_over(case: Case, path: bytes, owner: int | None) -> str:
     return "not counted"
 
 
-def _unknown_session(case: Case, session_id: str, files: list[dict[str, Any]], finding: Finding) -> None:
+def _unknown_session(case: Case, session_id: str, files: list[tuple[bytes, str]], finding: Finding) -> None:
     """A session that is not in the index: told by the files that are named after it."""
     refresh = case.command("refresh", "--session-id", session_id)
-    for file in files:
-        path, state = file["path"], str(file["state"])
+    for raw, state in files:
+        path = shown(raw)
         if state.startswith("of another user"):
             finding.add("other_user", f"Its file {path} is {state}; only one's own sessions count.")
         elif state == "not a session":
@@ -114,7 +114,7 @@ def _unknown_session(case: Case, session_id: str, files: list[dict[str, Any]], f
         elif state in ("not indexed", "changed since it was indexed"):
             finding.add("not_indexed", f"Its file {path} is not indexed yet.", refresh)
         elif state in ("indexed", "duplicate"):
-            row = case.catalog.sources[os.fsencode(path)]
+            row = case.catalog.sources[raw]
             finding.add("other_id", f"The file {path} is named after it, but its header says session {row.session_id}.")
     if session_id == case.settings.current_session:
         finding.add("current", "It is the calling session, which is left out.")
@@ -154,7 +154,7 @@ def _outside(case: Case, session_id: str) -> str | None:
     return None
 
 
-def _known_session(case: Case, session: SessionRow, files: list[dict[str, Any]], finding: Finding) -> None:
+def _known_session(case: Case, session: SessionRow, files: list[tuple[bytes, str]], finding: Finding) -> None:
     said = case.registry.get(session.session_id)
     refresh = case.command("refresh", "--session-id", session.session_id)
     file = case.walk.files.get(session.path) if session.path is not None else None
@@ -178,10 +178,9 @@ def _known_session(case: Case, session: SessionRow, files: list[dict[str, Any]],
     if session.session_id == case.settings.current_session:
         finding.add("current", "It is the calling session, which is left out.")
         finding.options.append("--include-current")
-    counting = next((one for one in files if session.path is not None and one["path"] == shown(session.path)), None)
-    if counting is not None and counting["state"] == "changed since it was indexed":
-        text = f"Its file {counting['path']} has changed since it was indexed: what was added later is not found."
+    if session.path is not None and (session.path, "changed since it was indexed") in files:
+        text = f"Its file {shown(session.path)} has changed since it was indexed: what was added later is not found."
         finding.add("stale", text, refresh)
-    waiting = next((one for one in files if one["state"] == "not indexed"), None)
+    waiting = next((path for path, state in files if state == "not indexed"), None)
     if waiting is not None:
-        finding.add("not_indexed", f"Another file of it, {waiting['path']}, is not indexed yet.", refresh)
+        finding.add("not_indexed", f"Another file of it, {shown(waiting)}, is not indexed yet.", refresh)

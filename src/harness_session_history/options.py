@@ -3,19 +3,62 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Any, NoReturn
 
 from .arguments import ARGUMENTS, Argument
 from .errors import InvalidRequest
 
 _POSITIONAL = {"search": ("query",), "list": (), "open": ("session_id", "entry_id")}
+_COMMAND = "COMMAND"
+#: The commands, with the words that each takes beside its options.
+_WORDS = {
+    "search": "QUERY",
+    "list": "no word",
+    "open": "SESSION and ENTRY",
+    "refresh": "no word",
+    "maintain": "no word",
+    "doctor": "no word",
+    "tools": "NAME and JSON",
+    "mcp": "no word",
+}
+_OPTION = re.compile("--?[a-zA-Z][a-zA-Z_-]{0,30}(=|$)")
+_QUOTED = re.compile("['\"]")
 
 
 class _Parser(argparse.ArgumentParser):
-    """Refuses as everything else here does: with `InvalidRequest`."""
+    """Refuses as everything else here does: with `InvalidRequest`, which repeats no word of the caller's but the name of an
+    option: it may be a path, or what somebody said."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        try:
+            return super().parse_known_args(args, namespace)
+        except argparse.ArgumentError as problem:
+            if problem.argument_name == _COMMAND:
+                self.error(f"there is no such command; {_COMMAND} is one of {', '.join(_WORDS)}")
+            about = f"{problem.argument_name}: " if problem.argument_name else ""
+            # The one message that quotes is of a value for an option that takes none.
+            self.error(about + ("it takes no value" if _QUOTED.search(problem.message) else problem.message))
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        options, left = self.parse_known_args(args, namespace)
+        unknown = [word.partition("=")[0] for word in left if _OPTION.match(word)]
+        command = options.command
+        if unknown:
+            self._refuse(f"{self.prog} {command}", f"{command} has no option {unknown[0]}")
+        if left:
+            many = "1 word" if len(left) == 1 else f"{len(left)} words"
+            self._refuse(
+                f"{self.prog} {command}", f"{many} too many: {command} takes {_WORDS[command]} beside its options"
+            )
+        return options
 
     def error(self, message: str) -> NoReturn:
-        raise InvalidRequest(message, hint=f"See `{self.prog} --help`; what begins with a hyphen goes after `--`.")
+        self._refuse(self.prog, message)
+
+    @staticmethod
+    def _refuse(command: str, message: str) -> NoReturn:
+        raise InvalidRequest(message, hint=f"See `{command} --help`; what begins with a hyphen goes after `--`.")
 
 
 class _Version(argparse.Action):
@@ -27,13 +70,18 @@ class _Version(argparse.Action):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="session-history", description="Search and re-read past sessions.", allow_abbrev=False)
+    parser = _Parser(
+        prog="session-history",
+        description="Search and re-read past sessions.",
+        allow_abbrev=False,
+        exit_on_error=False,
+    )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
     _add_settings(parser, first=True)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", required=True, metavar=_COMMAND)
 
     def command(name: str, words: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=words, description=words, allow_abbrev=False)
+        made = commands.add_parser(name, help=words, description=words, allow_abbrev=False, exit_on_error=False)
         _add_settings(made, first=False)
         return made
 
@@ -75,6 +123,14 @@ def _add_settings(parser: argparse.ArgumentParser, *, first: bool) -> None:
     group.add_argument("--registry", default=kept, metavar="FILE", help="JSON Lines that know more of sessions")
     group.add_argument("--no-maintenance", default=off, action="store_true", help="start nothing in the background")
     group.add_argument("--json", default=off, action="store_true", help="one JSON document, also on a terminal")
+
+
+def settings_of(options: argparse.Namespace) -> list[str]:
+    """The settings that were given, as options before a command."""
+    given = [("--root", root) for root in [*options.first_roots, *options.root]]
+    given += [(f"--{name}", getattr(options, name)) for name in ("index", "current", "registry")]
+    words = [word for option, value in given if value is not None for word in (option, value)]
+    return words + (["--no-maintenance"] if options.no_maintenance else [])
 
 
 def _add_operation(parser: argparse.ArgumentParser, operation: str) -> None:

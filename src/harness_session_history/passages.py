@@ -240,8 +240,10 @@ def _tools(entry: Hydrated) -> list[tuple[str, str]]:
 
 def _recalls(name: str) -> bool:
     """Whether a tool is one of this package's, also as an MCP client names it (``mcp__<server>__<tool>``)."""
-    words = name.replace("-", "_")
-    return words.rsplit("__", 1)[-1].startswith("history_") or "session_history" in words
+    own = name.replace("-", "_")
+    if own.startswith("mcp__"):
+        own = own.rpartition("__")[2]
+    return own.startswith("history_") or own == "session_history"
 
 
 def _first(found: Iterator[Found], count: int) -> Iterator[Found]:

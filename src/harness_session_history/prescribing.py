@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 from typing import Any, Literal
 
-from .casework import Case, for_shell
+from .casework import Case, for_shell, shown
 from .index.health import OK, UNFINISHED
 
 Severity = Literal["error", "warning", "note"]
@@ -49,12 +50,12 @@ def problems(case: Case, report: dict[str, Any]) -> list[dict[str, str]]:
 
 def _of_roots(report: dict[str, Any], found: Problems) -> None:
     for root in report["roots"]:
-        path = for_shell(root["path"])
+        name, path = shown(root["path"]), for_shell(root["path"])
         if not root["reachable"]:
             found.add(
                 "warning" if root["required"] else "note",
                 "root_unreachable",
-                f"The root {root['path']} cannot be read ({root['reason']})"
+                f"The root {name} cannot be read ({root['reason']})"
                 + (
                     ": its sessions are unavailable."
                     if root["required"]
@@ -67,12 +68,12 @@ def _of_roots(report: dict[str, Any], found: Problems) -> None:
             found.add(
                 "note",
                 "root_empty",
-                f"The root {root['path']} holds no session file that counts."
+                f"The root {name} holds no session file that counts."
                 + (f" {others} named like one belong to another user or are counted elsewhere." if others else ""),
                 f"ls -la {path}",
             )
     if not any(root["files"] for root in report["roots"]):
-        first = report["roots"][0]["path"] if report["roots"] else "."
+        first = shown(report["roots"][0]["path"]) if report["roots"] else "."
         found.add(
             "warning",
             "no_sessions",
@@ -88,11 +89,15 @@ def _of_index(case: Case, found: Problems) -> None:
     anew = f"rm -f {' '.join(for_shell(health.path + end) for end in ('', '-wal', '-shm'))} && {refresh}"
     if health.state == "absent":
         found.add("warning", "no_index", f"There is no index yet ({health.reason}).", refresh)
+    elif health.state == "refused" and _is_for_the_index_alone(health.path):
+        found.add("error", "index_refused", f"The index is refused: {health.reason}.", f"chmod 700 {for_shell(folder)}")
     elif health.state == "refused":
-        command = case.command("--index", "FILE", "refresh")
-        if health.folder_mode is not None and int(health.folder_mode, 8) & 0o077:
-            command = f"chmod 700 {for_shell(folder)}"
-        found.add("error", "index_refused", f"The index is refused: {health.reason}.", command)
+        found.add(
+            "error",
+            "index_refused",
+            f"The index is refused: {health.reason}. Set SESSION_HISTORY_INDEX or --index to a file in a folder of its own.",
+            case.command("refresh", index=case.usual_index()),
+        )
     elif health.state in ("foreign", "outdated"):
         found.add(
             "warning",
@@ -108,7 +113,12 @@ def _of_index(case: Case, found: Problems) -> None:
         )
     for name, said in (("file", health.quick_check), ("full text", health.full_text_check)):
         if said == UNFINISHED:
-            found.add("note", "check_unfinished", f"The check of the {name} took too long and was given up.", anew)
+            found.add(
+                "note",
+                "check_unfinished",
+                f"The check of the {name} took too long and was given up.",
+                case.command("doctor"),
+            )
         elif said is not None and said != OK and health.state != "damaged":
             found.add("error", "index_damaged", f"The index is damaged: {said}", anew)
     if not health.writable and health.state != "refused":
@@ -125,6 +135,19 @@ def _of_index(case: Case, found: Problems) -> None:
             f"The disk of the index has only {health.free_bytes >> 20} MB left.",
             f"df -h {for_shell(folder)}",
         )
+
+
+def _is_for_the_index_alone(index: str) -> bool:
+    """Whether others can enter the index's folder and nobody would miss that: it is one's own and holds nothing else."""
+    folder, name = os.path.split(index)
+    try:
+        status, names = os.stat(folder), os.listdir(folder)
+        home = os.path.samefile(folder, os.path.expanduser("~"))
+    except OSError:
+        return False
+    own = not hasattr(os, "geteuid") or status.st_uid == os.geteuid()
+    shared = status.st_mode & stat.S_ISVTX or home or not all(one.startswith(name) for one in names)
+    return own and not shared and bool(status.st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
 def _of_freshness(case: Case, found: Problems) -> None:
@@ -154,7 +177,7 @@ def _of_files(case: Case, report: dict[str, Any], found: Problems) -> None:
             text, command = "A link leaves the roots and is not followed", f"readlink -f {path}"
         else:
             text, command = f"A file or folder cannot be read ({item['reason']})", f"ls -ld {path}"
-        found.add("warning", item["code"], f"{text}: {item['path']}", command)
+        found.add("warning", item["code"], f"{text}: {shown(item['path'])}", command)
     for item in report["damaged"][:EACH]:
         lines = [str(line) for line in item["lines"]]
         more = item["count"] - len(lines)
@@ -164,7 +187,8 @@ def _of_files(case: Case, report: dict[str, Any], found: Problems) -> None:
         found.add(
             "note",
             "damaged_lines",
-            f"Damaged in {place}, otherwise indexed{' (and changed since)' if item['changedSince'] else ''}: {item['path']}",
+            f"Damaged in {place}, otherwise indexed{' (and changed since)' if item['changedSince'] else ''}: "
+            + shown(item["path"]),
             f"sed -n '{lines[0] if lines else 1}p' {for_shell(item['path'])}",
         )
     left = sum(max(0, len(report[name]) - EACH) for name in ("unavailable", "damaged"))

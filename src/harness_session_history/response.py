@@ -126,7 +126,7 @@ class SearchAnswer(Answer):
     query: Annotated[str, "as it was asked"]
     results: Annotated[list[Hit], "in the order asked for"]
     truncated: Annotated[bool, "more entries match than the limit"]
-    rankedAll: Annotated[bool, "false if only the newest few thousand matches were ranked"]
+    rankedAll: Annotated[bool, "false if only the newest matches were ranked: two thousand, of many terms fewer"]
     unavailableSessionIds: Annotated[list[str], "sessions with matches that can no longer be verified, at most 20"]
     unavailableTruncated: Annotated[bool, "there are more than 20 of these"]
     hints: NotRequired[Annotated[Hints, "only when nothing matched"]]
@@ -169,9 +169,12 @@ class OpenAnswer(Answer):
 class HistoryResult(dict[str, Any]):
     """An answer: a real dict of the shapes above, which also shows itself in a notebook.
 
-    ``marks`` holds, for each of ``results``, the ``(start, end)`` spans of matched words in its snippet. Displays
-    use it; it is no part of the data and of no JSON.
+    ``marks`` holds, for each of ``results``, the ``(start, end)`` spans of matched words in its snippet, ``function``
+    what was called (``history`` stands for an object that the caller holds), so that a display can offer the call by
+    which one reads on. Displays use them; they are no part of the data and of no JSON.
     """
+
+    function = "history"
 
     def __init__(
         self, *values: Any, marks: list[Spans] | None = None, marker: Callable[[str], Spans] | None = None
@@ -181,7 +184,7 @@ class HistoryResult(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What works out the marks belongs to this process; what is copied or pickled carries the marks themselves.
-        return type(self), (dict(self),), {"_marks": self.marks}
+        return type(self), (dict(self),), {"_marks": self.marks, "function": self.function}
 
     @property
     def marks(self) -> list[Spans]:
@@ -208,9 +211,22 @@ class HistoryResult(dict[str, Any]):
         return render_html(self)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/html": self._repr_html_(), "text/plain": self._cards()}
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        # IPython has a printer for every dict, which it prefers to what the bundle above says of plain text.
+        printer.text(self._cards().rstrip("\n"))
+
+    def _cards(self) -> str:
+        import shutil
+        import sys
+
+        from .display.commands import in_python
         from .display.terminal import render_text
 
-        return {"text/html": self._repr_html_(), "text/plain": render_text(self, color=False, width=100)}
+        # A notebook's output is no terminal: there the width must not depend on where its server was started.
+        width = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 100
+        return render_text(self, color=False, width=width, commands=in_python(self.function))
 
 
 def _hit_record(hit: Hit) -> dict[str, Any]:

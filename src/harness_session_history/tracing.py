@@ -42,7 +42,7 @@ class EntryTrace:
         session: SessionRow | None,
         session_id: str,
         entry_id: str,
-        files: list[dict[str, Any]],
+        files: list[tuple[bytes, str]],
         finding: Finding,
     ) -> None:
         self.case, self.session, self.session_id, self.entry_id = case, session, session_id, entry_id
@@ -71,8 +71,7 @@ class EntryTrace:
     def _path(self) -> bytes | None:
         if self.session is not None and self.session.path is not None:
             return self.session.path if self.session.path in self.case.walk.files else None
-        own = (os.fsencode(one["path"]) for one in self.files)
-        return next((path for path in own if path in self.case.walk.files), None)
+        return next((path for path, _ in self.files if path in self.case.walk.files), None)
 
     def _node(self) -> tuple[Tree | None, int | None]:
         if self.case.connection is None or self.session is None or self.session.source is None:
@@ -130,12 +129,12 @@ class EntryTrace:
         if seen.now is not None:
             self.finding.add("changed", f"The line that it cited has changed; the entry there is now {seen.now}.")
             return
-        for path in (one["path"] for one in self.files if one["state"] == "duplicate"):
-            found = _text_line(path, self.entry_id)
+        for path in (path for path, state in self.files if state == "duplicate"):
+            found = _text_line(os.fsdecode(path), self.entry_id)
             if found is not None:
                 self.finding.add(
                     "duplicate_file",
-                    f"It is in {path} (line {found}), but another file with later activity stands for this session.",
+                    f"It is in {shown(path)} (line {found}), but another file with later activity stands for this session.",
                 )
         if indexed:
             self.finding.add("changed", "The index has it, the file no longer does.", self.refresh)

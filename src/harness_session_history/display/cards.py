@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from . import words
+from .commands import Commands
 from .words import Answer
 
 Style = Literal["plain", "bold", "dim", "mark", "user", "assistant", "good", "warn"]
+Kind = Literal["said", "quoted", "command"]
 GUTTER = "| "
 
 
@@ -19,36 +20,42 @@ class Piece(NamedTuple):
 
 
 Line = list[Piece]
+Body = list[tuple[Line, Kind]]
 
 
 class Card(NamedTuple):
-    """One block. ``title`` and ``body`` hold no line ends; a ``quote`` line is foreign text and must be shown behind
-    a gutter, so that no transcript can imitate what stands around it."""
+    """One block. ``title`` and ``body`` hold no line ends; a ``quoted`` line is foreign text and must be shown behind
+    a gutter, so that no transcript can imitate what stands around it; a ``command`` is there to be copied, so it is
+    never folded or framed."""
 
     title: Line
-    body: list[tuple[Line, bool]]
+    body: Body
     framed: bool = True
     target: bool = False
 
 
-def cards(result: Answer) -> list[Card]:
+def cards(result: Answer, commands: Commands) -> list[Card]:
     """Head, one card per hit, message or session, hints, and the foot."""
-    build = {"search": _search, "open": _open}.get(str(result.get("operation")), _list)
+    operation = result.get("operation")
+    if operation == "search":
+        shown = _search(commands, result)
+    else:
+        shown = _open(result) if operation == "open" else _list(result)
     foot = Card([], [_say(words.one_line(result.get("warning"), 400), "dim")], framed=False)
-    return [*build(result), foot]
+    return [*shown, foot]
 
 
-def _search(result: Answer) -> list[Card]:
+def _search(commands: Commands, result: Answer) -> list[Card]:
     items = words.rows(result.get("results"))
     query = words.one_line(result.get("query"), words.QUERY_CHARS)
     under = [_say(words.found(result), "dim"), *(_say(note, "dim") for note in words.notes(result))]
     head = _head(result, [Piece("Search: ", "dim"), Piece(query, "bold")], under)
     if not items:
-        return [head, *_hints(words.part(result.get("hints")))]
-    return [head, *(_hit(item, f"{i + 1}. ", words.marks_of(result, i)) for i, item in enumerate(items))]
+        return [head, *_hints(commands, words.part(result.get("hints")))]
+    return [head, *(_hit(commands, item, f"{i + 1}. ", words.marks_of(result, i)) for i, item in enumerate(items))]
 
 
-def _hit(item: Answer, number: str, spans: Iterable[Sequence[int]]) -> Card:
+def _hit(commands: Commands, item: Answer, number: str, spans: Iterable[Sequence[int]]) -> Card:
     view = words.part(item.get("session"))
     spoken = words.role(item)
     title = [
@@ -65,26 +72,17 @@ def _hit(item: Answer, number: str, spans: Iterable[Sequence[int]]) -> Card:
     if missing := words.strings(item.get("missingTerms"), words.TERMS):
         body.append(_say(f"without: {', '.join(missing)}", "dim"))
     body.append(_label("cite", words.locator(item)))
-    if ids := words.copyable(item):
-        flags = [
-            flag
-            for flag, wanted in (
-                ("--include-deleted", view.get("deleted") is True),
-                ("--include-current", view.get("current") is True),
-                ("--branch any", item.get("visible") is False),
-            )
-            if wanted
-        ]
-        body.append(_label("open", " ".join(["session-history open", *(shlex.quote(value) for value in ids), *flags])))
+    if command := commands.opening(item):
+        body.append(_label("open", command, "command"))
     if others := words.strings(item.get("alsoIn")):
         body.append(_label("also", " ".join(others)))
     return Card(title, body)
 
 
-def _hints(hints: Answer) -> list[Card]:
-    body: list[tuple[Line, bool]] = []
+def _hints(commands: Commands, hints: Answer) -> list[Card]:
+    body: Body = []
     if suggestion := words.one_line(hints.get("suggestion"), words.QUERY_CHARS):
-        body.append(([Piece("try     ", "dim"), Piece(suggestion, "bold")], False))
+        body.append(([Piece("try     ", "dim"), Piece(suggestion, "bold")], "said"))
     terms = [
         f"{words.one_line(term.get('term'), words.ID_CHARS)} ({words.count(term.get('entries'), 'entry', 'entries')})"
         for term in words.rows(hints.get("terms"), words.TERMS)
@@ -94,7 +92,9 @@ def _hints(hints: Answer) -> list[Card]:
     if off := words.number(hints.get("offBranchMatches")):
         verb = "matches" if off == 1 else "match"
         body.append(
-            _label("branch", f"{words.count(off, 'entry', 'entries')} off the visible branch {verb}: --branch any")
+            _label(
+                "branch", f"{words.count(off, 'entry', 'entries')} off the visible branch {verb}: {commands.any_branch}"
+            )
         )
     sessions = words.rows(hints.get("sessions"), words.SMALL_ROWS)
     if sessions:
@@ -102,12 +102,12 @@ def _hints(hints: Answer) -> list[Card]:
     for view in sessions:
         session = words.one_line(view.get("sessionId"), words.ID_CHARS)
         name = Piece(f"  {words.one_line(view.get('name'))}", "bold")
-        body.append(([name, Piece(f" · {words.project(view)} · {session}", "dim"), *_badges(view)], False))
+        body.append(([name, Piece(f" · {words.project(view)} · {session}", "dim"), *_badges(view)], "said"))
     near = words.rows(hints.get("nearest"), words.SMALL_ROWS)
     if near:
         body.append(_say("nearest, holding most of the terms:", "dim"))
     first = [Card([Piece("Hints", "bold")], body, framed=False)] if body else []
-    return [*first, *(_hit(item, f"{index + 1}. ", []) for index, item in enumerate(near))]
+    return [*first, *(_hit(commands, item, f"{index + 1}. ", []) for index, item in enumerate(near))]
 
 
 def _open(result: Answer) -> list[Card]:
@@ -162,30 +162,30 @@ def _session(view: Answer, index: int) -> Card:
     return Card(title, body, framed=False)
 
 
-def _head(result: Answer, title: Line, under: list[tuple[Line, bool]]) -> Card:
+def _head(result: Answer, title: Line, under: Body) -> Card:
     state = words.freshness(result)
     tone: Style = "dim" if state.tone == "plain" else state.tone
     fresh = [Piece(f"{state.label}: ", tone), Piece(state.text, tone)]
-    return Card(title, [*under, (fresh, False)], framed=False)
+    return Card(title, [*under, (fresh, "said")], framed=False)
 
 
 def _badges(view: Answer, visible: object = True) -> Line:
     return [Piece(f" [{word}]", "warn") for word in words.badges(view, visible=visible)]
 
 
-def _say(text: str, style: Style = "plain") -> tuple[Line, bool]:
-    return [Piece(text, style)], False
+def _say(text: str, style: Style = "plain") -> tuple[Line, Kind]:
+    return [Piece(text, style)], "said"
 
 
-def _label(label: str, text: str) -> tuple[Line, bool]:
-    return [Piece(f"{label:<8}", "dim"), Piece(text)], False
+def _label(label: str, text: str, kind: Kind = "said") -> tuple[Line, Kind]:
+    return [Piece(f"{label:<8}", "dim"), Piece(text)], kind
 
 
-def _quote(pieces: Line) -> list[tuple[Line, bool]]:
+def _quote(pieces: Line) -> Body:
     """Foreign text split at its line ends, each line quoted; tabs become spaces so that widths can be told."""
     lines: list[Line] = [[]]
     for text, style in pieces:
         first, *rest = text.replace("\t", "    ").split("\n")
         lines[-1].append(Piece(first, style))
         lines += [[Piece(part, style)] for part in rest]
-    return [(line, True) for line in lines]
+    return [(line, "quoted") for line in lines]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from html import escape
 
 from . import words
+from .commands import Commands, in_python
 from .style import style_sheet
 from .timeline import timeline
 from .words import Answer
@@ -17,10 +17,13 @@ def render_html(result: Answer) -> str:
 
     The size is bounded: rows, names and texts are cut at the limits that the answers themselves keep. Where the
     result has the attribute ``marks`` (per result the spans of matched words, in code points of its snippet),
-    the words are marked.
+    the words are marked; ``function`` (else ``session_history``) is what the calls to be copied call.
     """
     operation = result.get("operation")
-    body = {"search": _search, "open": _open}.get(str(operation), _list)(result)
+    if operation == "search":
+        body = _search(in_python(getattr(result, "function", "session_history")), result)
+    else:
+        body = _open(result) if operation == "open" else _list(result)
     warning = words.one_line(result.get("warning"), 400)
     return (
         f'<section class="hsh" aria-label="Session history"><style>{style_sheet()}</style>{body}'
@@ -28,16 +31,16 @@ def render_html(result: Answer) -> str:
     )
 
 
-def _search(result: Answer) -> str:
+def _search(commands: Commands, result: Answer) -> str:
     items = words.rows(result.get("results"))
     query = words.one_line(result.get("query"), words.QUERY_CHARS)
     notes = "".join(f'<p class="hsh-small">{escape(note)}</p>' for note in words.notes(result))
     head = _head(result, "Session search", _text(query), words.found(result), notes)
-    hits = [_hit(item, words.marks_of(result, index)) for index, item in enumerate(items)]
-    return head + (_cards(hits) if hits else _hints(words.part(result.get("hints"))))
+    hits = [_hit(commands, item, words.marks_of(result, index)) for index, item in enumerate(items)]
+    return head + (_cards(hits) if hits else _hints(commands, words.part(result.get("hints"))))
 
 
-def _hit(item: Answer, spans: Iterable[Sequence[int]]) -> str:
+def _hit(commands: Commands, item: Answer, spans: Iterable[Sequence[int]]) -> str:
     spoken = words.role(item)
     pieces = words.segments(item.get("snippet"), spans)
     snippet = "".join(f"<mark>{_lines(text)}</mark>" if marked else _lines(text) for text, marked in pieces)
@@ -45,7 +48,7 @@ def _hit(item: Answer, spans: Iterable[Sequence[int]]) -> str:
     lacks = f'<p class="hsh-small">without: {", ".join(_text(term) for term in missing)}</p>' if missing else ""
     return (
         _meta(words.part(item.get("session")), spoken, item.get("createdAt"), item.get("visible"))
-        + f'<blockquote class="hsh-text hsh-text-{spoken}" dir="auto">{snippet}</blockquote>{lacks}{_citation(item)}{_copies(item)}'
+        + f'<blockquote class="hsh-text hsh-text-{spoken}" dir="auto">{snippet}</blockquote>{lacks}{_citation(commands, item)}{_copies(item)}'
     )
 
 
@@ -57,22 +60,10 @@ def _copies(item: Answer) -> str:
     return f'<div class="hsh-small">also in {words.count(len(others), "other session")}: {ids}</div>'
 
 
-def _citation(item: Answer) -> str:
-    ids = words.copyable(item)
-    if ids is None:
+def _citation(commands: Commands, item: Answer) -> str:
+    call = commands.opening(item)
+    if call is None:
         return _cite(item)
-    session, entry = (json.dumps(value, ensure_ascii=False) for value in ids)
-    view = words.part(item.get("session"))
-    extra = "".join(
-        f", {argument}"
-        for argument, wanted in (
-            ("include_deleted=True", view.get("deleted") is True),
-            ("include_current=True", view.get("current") is True),
-            ('branch="any"', item.get("visible") is False),
-        )
-        if wanted
-    )
-    call = f'await session_history(operation="open", session_id={session}, entry_id={entry}{extra})'
     return _cite(item, f' <details><summary>read on</summary> <code class="hsh-copy">{escape(call)}</code></details>')
 
 
@@ -89,7 +80,7 @@ def _meta(view: Answer, spoken: str, created: object, visible: object = True) ->
     )
 
 
-def _hints(hints: Answer) -> str:
+def _hints(commands: Commands, hints: Answer) -> str:
     parts: list[str] = []
     if suggestion := words.one_line(hints.get("suggestion"), words.QUERY_CHARS):
         parts.append(f'<p><strong>Try instead:</strong> <code class="hsh-copy">{escape(suggestion)}</code></p>')
@@ -100,7 +91,7 @@ def _hints(hints: Answer) -> str:
         verb = "matches" if off == 1 else "match"
         parts.append(
             f"<p>{words.count(off, 'entry', 'entries')} off the visible branch {verb}: "
-            'add <code class="hsh-copy">branch="any"</code></p>'
+            f'add <code class="hsh-copy">{escape(commands.any_branch)}</code></p>'
         )
     if sessions := words.rows(hints.get("sessions"), words.SMALL_ROWS):
         listed = "".join(
@@ -114,7 +105,9 @@ def _hints(hints: Answer) -> str:
         parts.append("<p>Nearest, holding most of the terms:</p>")
     if not parts:
         return ""
-    return f'<div class="hsh-card hsh-hints">{"".join(parts)}</div>' + _cards([_hit(item, []) for item in nearest])
+    return f'<div class="hsh-card hsh-hints">{"".join(parts)}</div>' + _cards(
+        [_hit(commands, item, []) for item in nearest]
+    )
 
 
 def _term(term: Answer) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import words
-from .cards import Card, Line, Piece, Style
+from .cards import Body, Card, Kind, Line, Piece, Style
 from .words import Answer
 
 PATH = 4096
@@ -56,9 +56,9 @@ def _session(item: Answer) -> Card:
         asked = f"entry {words.one_line(item.get('entryId'), words.ID_CHARS)} of {asked}"
     reasons = words.rows(item.get("reasons"))
     verdict = Piece("is found: ", "good") if item.get("found") else Piece("is not found: ", "warn")
-    body: list[tuple[Line, bool]] = []
+    body: Body = []
     for reason in reasons:
-        body.append(([Piece(words.one_line(reason.get("text"), PATH))], False))
+        body.append(([Piece(words.one_line(reason.get("text"), PATH))], "said"))
         if reason.get("command"):
             body.append(_label("run", words.one_line(reason.get("command"), PATH)))
     for file in words.rows(item.get("files")):
@@ -71,7 +71,7 @@ def _session(item: Answer) -> Card:
 
 
 def _roots(report: Answer) -> Card:
-    body: list[tuple[Line, bool]] = []
+    body: Body = []
     for root in words.rows(report.get("roots"), 100):
         state = words.count(root.get("files"), "file") if root.get("reachable") else f"not read: {root.get('reason')}"
         body.append(_label("root", f"{words.one_line(root.get('path'), PATH)} ({words.one_line(state)})"))
@@ -90,7 +90,7 @@ def _index(report: Answer) -> Card:
     search = words.part(index.get("search"))
     state = words.one_line(index.get("state"), 40)
     reason = words.one_line(index.get("reason"), 400)
-    body = [
+    body: Body = [
         _label("file", words.one_line(index.get("path"), PATH)),
         _label("state", state + (f": {reason}" if reason else "")),
         _label(
@@ -154,5 +154,5 @@ def _age(value: Any) -> str:
     return " (just now)"
 
 
-def _label(label: str, text: str) -> tuple[Line, bool]:
-    return [Piece(f"{label:<8}", "dim"), Piece(text)], False
+def _label(label: str, text: str) -> tuple[Line, Kind]:
+    return [Piece(f"{label:<8}", "dim"), Piece(text)], "said"

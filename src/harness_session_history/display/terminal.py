@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from .cards import GUTTER, Card, Line, Piece, Style, cards
+from .commands import Commands, in_shell
 from .report import report_cards
 from .words import Answer
 
@@ -40,13 +41,14 @@ _NARROWEST = 20
 _WIDEST = 110
 
 
-def render_text(result: Answer, *, color: bool, width: int | None) -> str:
+def render_text(result: Answer, *, color: bool, width: int | None, commands: Commands | None = None) -> str:
     """The answer for a person at a terminal ``width`` cells wide, ending in a line end.
 
-    ``color=False`` gives no escape sequence at all. Widths below 20 are taken as 20; with None nothing is folded or
-    framed, and the same answer is the same text whether ``rich`` is there or not.
+    ``color=False`` gives no escape sequence at all. Widths below 20 are taken as 20, and only commands, which are there
+    to be copied, may be wider; with None nothing is folded or framed, and the same answer is the same text whether
+    ``rich`` is there or not. ``commands`` are those of the shell over the default history unless others are given.
     """
-    return _render(cards(result), color=color, width=width)
+    return _render(cards(result, commands or in_shell()), color=color, width=width)
 
 
 def render_report(report: Answer, *, color: bool) -> str:
@@ -73,7 +75,8 @@ def _rich_text(shown: list[Card], *, color: bool, width: int) -> str:
     from rich.text import Text
 
     def text(line: Iterable[Piece]) -> Text:
-        return Text.assemble(*((piece.text, _RICH[piece.style]) for piece in line), overflow="fold")
+        # Folded already; where rich takes a character for wider it must not begin a line of its own.
+        return Text.assemble(*((piece.text, _RICH[piece.style]) for piece in line), no_wrap=True, overflow="ignore")
 
     out = io.StringIO()
     # Nothing is left to the environment: the caller has decided on colour and width.
@@ -92,20 +95,25 @@ def _rich_text(shown: list[Card], *, color: bool, width: int) -> str:
     )
 
     def folded(card: Card, room: int) -> list[Padding]:
-        # A quoted line is folded by rich inside its indentation, every other line here with a hanging one.
         shown = [Padding(text(line), 0) for line in _wrapped(card.title, room, _TITLE_HANG)] if card.title else []
         before = 0 if card.framed or not card.title else _HANG
-        for line, quoted in card.body:
-            rows = [line] if quoted else _wrapped(line, room - before, _HANG)
-            shown += [Padding(text(row), (0, 0, 0, before + (_HANG if quoted else 0))) for row in rows]
+        for line, kind in card.body:
+            if kind == "quoted":
+                rows = [[Piece(GUTTER, "dim"), *row] for row in _wrapped(line, room - before - len(GUTTER))]
+            else:
+                rows = [] if kind == "command" else _wrapped(line, room - before, _HANG)
+            shown += [Padding(text(row), (0, 0, 0, before)) for row in rows]
         return shown
 
     for card in shown:
-        if not card.framed:
+        if card.framed:
+            frame, style = (box.HEAVY, "yellow") if card.target else (box.ROUNDED, "dim")
+            console.print(Panel(Group(*folded(card, width - 4)), box=frame, border_style=style))
+        else:
             console.print(Padding(Group(*folded(card, width - 2)), (0, 1)))
-            continue
-        frame, style = (box.HEAVY, "yellow") if card.target else (box.ROUNDED, "dim")
-        console.print(Panel(Group(*folded(card, width - 4)), box=frame, border_style=style))
+        for line, kind in card.body:
+            if kind == "command":  # below the frame, where a terminal that folds it by itself copies it whole
+                console.print(text([Piece("  "), *line]), soft_wrap=True)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().split("\n")[:-1])
 
 
@@ -114,10 +122,10 @@ def _lines_text(shown: list[Card], *, color: bool, width: int | None) -> str:
     for card in shown:
         rows = [_styled(line, color) for line in _wrapped(card.title, width, _TITLE_HANG)] if card.title else []
         indent = " " * _HANG if card.title else ""
-        for line, quoted in card.body:
-            before = indent + (GUTTER if quoted else "")
-            room = None if width is None else width - len(before)
-            wrapped = _wrapped(line, room, 0 if quoted else _HANG)
+        for line, kind in card.body:
+            before = indent + (GUTTER if kind == "quoted" else "")
+            room = None if width is None or kind == "command" else width - len(before)
+            wrapped = _wrapped(line, room, 0 if kind == "quoted" else _HANG)
             rows += [(before + _styled(row, color)).rstrip() for row in wrapped]
         blocks.append("\n".join(rows))
     return "\n\n".join(blocks) + "\n"

@@ -217,7 +217,7 @@ def freshness(result: Answer) -> Freshness:
             return Freshness(
                 "plain",
                 "No sessions",
-                f"there is no session file to look in (`session-history doctor` says where it looked){tail}",
+                f"there is no session file to look in (`session-history doctor`, with the same settings, says where it looked){tail}",
             )
         checked = f", checked {when(state.get('checkedAt'))}" if state.get("checkedAt") else ""
         whole = "the one session is" if selected == 1 else f"all {selected:,} sessions are"

@@ -17,7 +17,7 @@ import apsw
 import msgspec
 
 from ..errors import IndexUnavailable
-from .file import IndexFile
+from .file import IndexFile, open_database
 from .lock import FileLock
 from .schema import APPLICATION_ID, VERSION
 from .soundness import Unsound, check
@@ -90,7 +90,7 @@ def reading(path: str, cancelled: Callable[[], bool] = lambda: False) -> Iterato
     """A connection that only reads, inside one transaction. Raises apsw.Error if that cannot be had."""
     try:
         # Not opened as read-only where it need not be: such a connection would leave its log files lying about.
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = open_database(path, apsw.SQLITE_OPEN_READWRITE)
         connection.pragma("query_only", True)
         connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018  (the first read opens the log)
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError):
@@ -210,7 +210,7 @@ def _count(connection: apsw.Connection, table: str) -> int:
 def _try_writing(path: str) -> tuple[bool, str]:
     """Really begins to write, and takes it back."""
     try:
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = open_database(path, apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")

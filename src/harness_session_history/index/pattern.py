@@ -104,7 +104,7 @@ class Pattern:
             and standing[-1].startswith(form.parts[-1])
         ):
             afters.append(at + size)
-        for after in afters:
+        for after in dict.fromkeys(afters):  # (two ways to one place, tried both at every word, would take for ever)
             end = self._ends(tokens, compounds, after, place + 1)
             if end:
                 return end

@@ -48,8 +48,8 @@ class ReadArguments(Arguments, frozen=True, kw_only=True):
     mode: Annotated[
         Literal["items", "range", "tail"],
         Meta(
-            description="items: the entries named; range: from one entry on; tail: the last entries before what is in "
-            "your context.",
+            description="items: the entries named (needs entries, takes around); range: from one entry on (needs from, "
+            "takes to and limit); tail: the last entries before what is in your context (takes count). Each takes cursor.",
             extra_json_schema={"type": "string"},
         ),
     ]
@@ -143,6 +143,8 @@ def checked(declared: type[A], given: Mapping[str, object]) -> A:
     properties = schema(declared)["properties"]
     for name, field in fields.items():
         bound = _bound(properties[name])
+        if name in values and properties[name].get("type") == "integer":
+            values[name] = integral(values[name])
         if name not in values:
             if field.required:
                 raise InvalidRequest(f"{name} is missing ({bound})", hint=f"give {name}")
@@ -156,6 +158,11 @@ def checked(declared: type[A], given: Mapping[str, object]) -> A:
     made = msgspec.convert(values, declared)
     made.check()
     return made
+
+
+def integral(value: object) -> object:
+    """A number without a fraction as the integer that it is to JSON Schema: some models write 10.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _bound(declared: dict[str, Any]) -> str:

@@ -29,9 +29,9 @@ SEARCH = (
     "entries with history_read before you rely on them."
 )
 READ = (
-    "Read earlier entries of this conversation word for word, by the ids that history_search found (mode items), from "
-    "one entry on (mode range), or the last ones before what is in your context (mode tail). Tool calls are shown by "
-    "name and status only. If the answer says that more follows, call again with its cursor."
+    "Read earlier entries of this conversation word for word: by the ids that history_search found (mode items, needs "
+    "entries), from one entry on (mode range, needs from), or the last ones before what is in your context (mode tail). "
+    "Tool calls are shown by name and status only. If the answer says that more follows, call again with its cursor."
 )
 HANDOFF = (
     "Hand your work over to a new context, which begins with the text you write and can read this conversation with "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import ARGUMENTS, Argument
 from ..errors import InvalidRequest
+from .arguments import integral
 from .tools import Tool, ToolResult, the_history
 
 if TYPE_CHECKING:
@@ -50,7 +51,13 @@ def _property(argument: Argument) -> dict[str, Any]:
             made |= {"type": "string", "enum": list(argument.choices)}
         case "roles":
             items = {"type": "string", "enum": list(argument.choices)}
-            made |= {"type": "array", "items": items, "minItems": 1, "maxItems": len(argument.choices)}
+            made |= {
+                "type": "array",
+                "items": items,
+                "minItems": 1,
+                "maxItems": len(argument.choices),
+                "uniqueItems": True,
+            }
         case "time":
             made["type"] = "string"
         case "string":
@@ -63,6 +70,10 @@ def _property(argument: Argument) -> dict[str, Any]:
 async def _perform(history: SessionHistory | None, given: Mapping[str, Any]) -> ToolResult:
     if not given.keys() <= ARGUMENTS.keys():
         raise InvalidRequest("there is no such argument", hint="the arguments are " + ", ".join(ARGUMENTS))
-    asked = the_history(history)
-    answer = await asked(**{name: value for name, value in given.items() if value is not None})
+    arguments: dict[str, Any] = {
+        name: integral(value) if ARGUMENTS[name].type == "integer" else value
+        for name, value in given.items()
+        if value is not None
+    }
+    answer = await the_history(history)(**arguments)
     return ToolResult(dict(answer), json.dumps(answer, ensure_ascii=False))

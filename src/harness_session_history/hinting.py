@@ -231,11 +231,13 @@ class _Helper:
         hits, _ = self._finder(matcher, self.searcher).take(rows, len(rows), diverse=False, verify=False)
         rarities = self.searcher.rarities(wanted)
         scored = []
+        as_asked = tuple(wanted) == query.terms
         for hit in hits:
             text = hit.entry.text
-            weight = sum(rarities[at] for at in wide.held(text))
+            near = wide.held(text)
+            weight = sum(rarities[at] for at in near)
             if weight:
-                held = matcher.held(text)
+                held = near if as_asked else matcher.held(text)
                 scored.append((bool(held), weight * shortness(len(text)), -hit.place, held, hit))
         shown = []
         for _, _, _, held, hit in sorted(scored, key=lambda one: one[:3], reverse=True)[:SHOWN]:

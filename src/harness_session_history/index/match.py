@@ -86,11 +86,15 @@ class Matcher:
 
     def _stands(self, pattern: Pattern, looked: Looked) -> bool:
         text, folded = looked.text, looked.folded
-        for tried, place in enumerate(candidates(pattern, 0, text, folded, 0, len(folded))):
-            if place.sure or any(True for _ in pattern.found(looked.part(place.start, place.end)[1])):
+        unsure = []
+        for place in candidates(pattern, 0, text, folded, 0, len(folded)):
+            if place.sure:
                 return True
-            if tried > max(_PLACES, len(text) // _PART):
-                return any(True for _ in pattern.found(read(text)))
+            unsure.append(place)
+        if len(unsure) > max(_PLACES, len(text) // _PART):
+            return any(True for _ in pattern.found(read(text)))
+        if any(True for place in unsure for _ in pattern.found(looked.part(place.start, place.end)[1])):
+            return True
         return any(True for _, reading in looked.readings(self._hints, self._reach) for _ in pattern.found(reading))
 
     def _read(self, looked: Looked, start: int, end: int, terms: Iterable[int]) -> set[tuple[int, int, int]]:

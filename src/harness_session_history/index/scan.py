@@ -236,15 +236,22 @@ class Scanner:
         return known
 
     def _estimate(self, expression: str) -> int:
-        sql = "SELECT count(*), min(rowid) FROM (SELECT rowid FROM search WHERE search MATCH ? ORDER BY rowid DESC LIMIT ?)"
-        found = self.connection.execute(sql, (expression, COUNTED)).fetchone()
+        return self._extrapolated(*self._newest(expression), self.catalog.ordered_keys())
+
+    def _newest(self, expression: str, condition: str = "", bindings: Sequence[Any] = ()) -> tuple[int, int]:
+        """How many rows match, up to COUNTED of the newest, and the lowest of these."""
+        newest = f"SELECT rowid FROM search WHERE search MATCH ?{condition} ORDER BY rowid DESC LIMIT ?"
+        sql = f"SELECT count(*), min(rowid) FROM ({newest})"
+        found = self.connection.execute(sql, (expression, *bindings, COUNTED)).fetchone()
         assert found is not None
-        count, lowest = found
+        return int(found[0]), int(found[1] or 0)
+
+    def _extrapolated(self, count: int, lowest: int, keys: Sequence[int]) -> int:
+        """How many rows match in these sessions, given how many of the newest do and the lowest of them."""
         if count < COUNTED:
-            return int(count)
-        keys = self.catalog.ordered_keys()
+            return count
         newer = len(keys) - bisect_left(keys, self.session_of(lowest))
-        return int(count * len(keys) / max(1, newer))
+        return count * len(keys) // max(1, newer)
 
     def spelled_out(self, expression: str, terms: int = 1) -> str:
         """An expression with the words in place of its prefixes, where it is sought in that way (beside other `terms`)."""
@@ -267,11 +274,12 @@ class Scanner:
         if "*" in expression:
             within = sum([self._messages(key) for key in keys])
             return within // PREFIX_SHARE
-        rows = self.matches(expression, COUNTED)
-        if len(rows) < COUNTED:
-            return len(rows)
-        newer = len(keys) - bisect_left(keys, self.session_of(rows[-1]))
-        return len(rows) * len(keys) // max(1, newer)
+        if self._allowed is None:
+            count, lowest = self._newest(expression, self._condition, self._bindings())
+        else:
+            rows = self.matches(expression, COUNTED)
+            count, lowest = len(rows), rows[-1] if rows else 0
+        return self._extrapolated(count, lowest, keys)
 
     @cached_property
     def documents(self) -> int:

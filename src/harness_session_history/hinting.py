@@ -219,25 +219,25 @@ class _Helper:
     def nearest(self, query: Query, counts: Sequence[int], corrected: list[str]) -> list[dict[str, Any]]:
         """The entries that hold most of the terms, weighted by rarity; their texts decide which they hold. Those that hold
         only parts of terms come after them."""
-        wanted = [
-            looser
-            for term, count, better in zip(query.terms, counts, corrected, strict=True)
-            for looser in ([term] if count else self._looser(term, better))
-        ]
+        found = [at for at, count in enumerate(counts) if count]
+        lacking = [at for at, count in enumerate(counts) if not count]
+        looser = [one for at in lacking for one in self._looser(query.terms[at], corrected[at])]
+        wanted = [*(query.terms[at] for at in found), *looser]
         if not wanted:
             return []
-        matcher, wide = Matcher(query), Matcher(Query(query.text, tuple(wanted)))
+        wide = Matcher(Query(query.text, tuple(wanted)))
+        rest = Matcher(Query(query.text, tuple(query.terms[at] for at in lacking)))
         rows = list(dict.fromkeys([*nearest(self.searcher, wanted, self.check), *self.holding]))
-        hits, _ = self._finder(matcher, self.searcher).take(rows, len(rows), diverse=False, verify=False)
+        hits, _ = self._finder(wide, self.searcher).take(rows, len(rows), diverse=False, verify=False)
         rarities = self.searcher.rarities(wanted)
         scored = []
-        as_asked = tuple(wanted) == query.terms
         for hit in hits:
             text = hit.entry.text
             near = wide.held(text)
             weight = sum(rarities[at] for at in near)
             if weight:
-                held = near if as_asked else matcher.held(text)
+                held = {found[at] for at in near if at < len(found)}
+                held.update(lacking[at] for at in rest.held(text))  # (a count may be an estimate)
                 scored.append((bool(held), weight * shortness(len(text)), -hit.place, held, hit))
         shown = []
         for _, _, _, held, hit in sorted(scored, key=lambda one: one[:3], reverse=True)[:SHOWN]:

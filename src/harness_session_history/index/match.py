@@ -33,7 +33,8 @@ class Matcher:
     def __init__(self, query: Query) -> None:
         self._patterns = [Pattern(term) for term in query.terms]
         self._literal = [i for i, term in enumerate(query.terms) if term.literal]
-        self._most = _PLACES if len(self._patterns) == 1 else max(_PLACES, _PLACES_TOGETHER // len(self._patterns))
+        many = len(self._patterns)
+        self._most = max(_PLACES, _PLACES_TOGETHER // many if many > 1 else 0)
         self._hints = tuple(hint for pattern in self._patterns for hint in pattern.hints)
         self._reach = max((pattern.length for pattern in self._patterns), default=0)
         self._sweep = Sweep(self._patterns) if len(self._patterns) >= _MANY_TERMS else None

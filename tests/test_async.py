@@ -8,12 +8,15 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from harness_session_history import IndexUnavailable, SessionHistory, session_history
+from harness_session_history import IndexUnavailable, SessionHistory, default, session_history
+from harness_session_history.index.lock import FileLock
 from support import World, check_answer, without_environment
 
 
@@ -214,6 +217,69 @@ def test_the_default_history_follows_an_environment_that_changes(world: World) -
         [sys.executable, "-c", FOLLOWING], env=environment, capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.splitlines() == ["findme in one", "findme in two", "findme in two"] and done.stderr == ""
+
+
+def by_default(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default history is one over this world, and nobody has asked it yet."""
+    monkeypatch.setattr(default, "_default", {})
+    monkeypatch.setenv("SESSION_HISTORY_ROOTS", str(world.root))
+    monkeypatch.setenv("SESSION_HISTORY_INDEX", str(world.index))
+    monkeypatch.setenv("SESSION_HISTORY_MAINTENANCE", "off")
+
+
+def test_threads_that_are_the_first_to_ask_the_default_history_at_the_same_time_are_all_answered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.say("a", "findme")
+    by_default(world, monkeypatch)
+    start = threading.Barrier(4)
+
+    def call() -> int:
+        start.wait()
+        return len(asyncio.run(session_history(query="findme", refresh=True))["results"])
+
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(10):
+            assert [call.result() for call in [threads.submit(call) for _ in range(4)]] == [1] * 4
+            default._default.clear()
+
+
+def test_a_call_is_finished_on_a_default_history_that_is_replaced_meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.say("a", "findme")
+    world.refresh()
+    world.say("b", "findme")
+    by_default(world, monkeypatch)
+    held = FileLock(str(world.index) + ".lock")
+    assert held.acquire()
+
+    async def scenario() -> list[int]:
+        first = asyncio.create_task(session_history(query="findme", refresh=True))
+        await asyncio.sleep(0)
+        monkeypatch.setenv("SESSION_HISTORY_CURRENT", "somebody")
+        second = await session_history(query="findme")
+        held.release()
+        return [len(answer["results"]) for answer in (await first, second)]
+
+    assert asyncio.run(scenario()) == [2, 1]
+
+
+def test_a_default_history_that_was_replaced_is_closed_when_nobody_uses_it_any_more(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_default(world, monkeypatch)
+    asyncio.run(session_history(operation="list"))
+    former = default.default_history()
+    engine = former._engine
+    monkeypatch.setenv("SESSION_HISTORY_CURRENT", "somebody")
+    assert default.default_history() is not former and not engine.closed
+    asyncio.run(former(operation="list"))
+    del former
+    deadline = time.monotonic() + 20
+    while not engine.closed:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_the_function_takes_what_a_history_takes() -> None:

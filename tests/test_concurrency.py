@@ -7,19 +7,34 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 
-from harness_session_history import SessionHistory, SessionHistoryError
+from harness_session_history import (
+    IndexUnavailable,
+    RefreshIncomplete,
+    SessionHistory,
+    SessionHistoryError,
+    engine,
+)
+from harness_session_history.index.lock import FileLock
 from indexes import contents
 from support import World, append
 
 _ASK = """
 import asyncio, json, sys
-from harness_session_history import SessionHistory, SessionHistoryError
+from harness_session_history import (
+    IndexUnavailable,
+    RefreshIncomplete,
+    SessionHistory,
+    SessionHistoryError,
+    engine,
+)
+from harness_session_history.index.lock import FileLock
 async def main():
     answers = []
     async with SessionHistory(roots=[sys.argv[1]], index=sys.argv[2], maintenance=False) as history:
@@ -211,3 +226,176 @@ def test_index_and_log_of_one_process_survive_the_end_of_another(world: World) -
         ((answer,),) = all_at_once(start(world, {"operation": "list", "refresh": True}))
         assert answer["complete"] and Path(str(world.index) + "-shm").exists()
         assert len(world.found("late", refresh=False)) == n + 1
+
+
+# -- closing -----------------------------------------------------------------------------------------------------------------
+
+
+class Busy:
+    """The lane that writes is busy, because somebody else holds the index."""
+
+    def __init__(self, world: World, history: SessionHistory) -> None:
+        self.history, self.lock = history, FileLock(str(world.index) + ".lock")
+
+    async def __aenter__(self) -> None:
+        assert self.lock.acquire()
+        self.refreshing = asyncio.create_task(self.history.refresh())
+        await asyncio.sleep(0)
+
+    async def __aexit__(self, *what: object) -> None:
+        self.lock.release()
+        await self.refreshing
+
+
+def behind(world: World) -> SessionHistory:
+    """A history whose snapshot is of one session of two."""
+    world.say("a", "word")
+    world.refresh()
+    world.say("b", "late word")
+    return world.history()
+
+
+def test_a_call_that_has_begun_is_finished_in_all_its_steps_before_the_history_is_closed(world: World) -> None:
+    history = behind(world)
+    lock = FileLock(str(world.index) + ".lock")
+    assert lock.acquire()
+
+    async def scenario() -> dict[str, Any]:
+        call = asyncio.create_task(history(query="word", refresh=True))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(history.close())
+        await asyncio.sleep(0.05)
+        with pytest.raises(IndexUnavailable, match="closed"):
+            await history(query="word")
+        assert not closing.done()
+        lock.release()
+        await closing
+        return await call
+
+    assert len(asyncio.run(scenario())["results"]) == 2
+
+
+def test_closing_waits_for_calls_of_a_loop_that_it_holds_up_itself(world: World) -> None:
+    history = behind(world)
+
+    async def scenario() -> dict[str, Any]:
+        call = asyncio.create_task(history(query="word", refresh=True))
+        await asyncio.sleep(0)
+        history.close_now()
+        return await call
+
+    assert len(asyncio.run(scenario())["results"]) == 2
+
+
+def test_closing_does_not_wait_for_a_call_that_was_cancelled(world: World) -> None:
+    history = behind(world)
+
+    async def scenario() -> None:
+        async with Busy(world, history):
+            call = asyncio.create_task(history(query="word", refresh=True))
+            await asyncio.sleep(0)
+            call.cancel()
+        await history.close()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(scenario())
+
+
+def test_whoever_closes_a_history_second_waits_for_the_first(world: World) -> None:
+    history = behind(world)
+    lock = FileLock(str(world.index) + ".lock")
+    assert lock.acquire()
+
+    async def scenario() -> None:
+        call = asyncio.create_task(history(query="word", refresh=True))
+        await asyncio.sleep(0)
+        closings = [asyncio.create_task(history.close()) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        assert not any(closing.done() for closing in closings)
+        lock.release()
+        await asyncio.gather(call, *closings)
+
+    asyncio.run(scenario())
+
+
+# -- waiting for a lane --------------------------------------------------------------------------------------------------------
+
+
+def test_a_refresh_that_waits_for_another_of_its_history_is_incomplete_at_its_deadline_and_never_done(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "REFRESH_SECONDS", 0.1)
+    history = behind(world)
+    done: list[object] = []
+    plain = history._engine.updater.refresh_fully
+    monkeypatch.setattr(history._engine.updater, "refresh_fully", lambda *a, **k: (done.append(a), plain(*a, **k)))
+
+    async def scenario() -> None:
+        async with Busy(world, history):
+            with pytest.raises(RefreshIncomplete) as problem:
+                await history(query="word", refresh=True)
+            assert problem.value.details["left"] == 1
+            assert len((await history(query="word"))["results"]) == 1  # plain answers go on
+        assert len((await history(query="word"))["results"]) == 2
+
+    asyncio.run(scenario())
+    assert len(done) == 1
+
+
+def test_a_refresh_in_a_thread_of_its_own_waits_no_longer_for_a_busy_lane(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "REFRESH_SECONDS", 0.1)
+    history = behind(world)
+
+    async def scenario() -> None:
+        async with Busy(world, history):
+            with pytest.raises(RefreshIncomplete):
+                await asyncio.to_thread(history.ask, operation="list", refresh=True)
+
+    asyncio.run(scenario())
+
+
+def test_a_first_call_does_not_wait_for_a_busy_lane_to_the_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "FIRST_BUILD_SECONDS", 0.1)
+    world.say("a", "word")
+    history = world.history()
+
+    async def scenario() -> None:
+        history._engine.index.prepare_folder()
+        async with Busy(world, history):
+            assert not (await history(query="word"))["complete"]
+        assert (await history(query="word"))["complete"]
+
+    asyncio.run(scenario())
+
+
+def test_a_conversation_does_not_wait_for_a_busy_lane_to_the_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "RECALL_SECONDS", 0.1)
+    session = world.say("a", "word")
+    world.refresh()
+    session.user("late word")
+    session.save()
+    history = world.history()
+
+    async def scenario() -> None:
+        conversation = history.conversation(session.id)
+        async with Busy(world, history):
+            assert len((await conversation.search("word"))["hits"]) == 1
+        assert len((await conversation.search("word"))["hits"]) == 2
+
+    asyncio.run(scenario())
+
+
+def test_reading_ends_so_early_that_what_was_read_can_be_saved_in_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = behind(world)
+    deadlines: list[float] = []
+    monkeypatch.setattr(
+        history._engine.updater, "refresh_fully", lambda desk, budget, *_: deadlines.append(budget.deadline)
+    )
+    latest = time.monotonic() + engine.REFRESH_SECONDS - engine.RESERVE_SECONDS
+    history.ask(operation="list", refresh=True)
+    assert latest <= deadlines[0] <= time.monotonic() + engine.REFRESH_SECONDS - engine.RESERVE_SECONDS

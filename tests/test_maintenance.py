@@ -17,6 +17,7 @@ import pytest
 from harness_session_history import IndexUnavailable, SessionHistory, answering, maintenance
 from harness_session_history.index.file import LOG_BYTES
 from harness_session_history.index.lock import FileLock
+from harness_session_history.index.upkeep import truncate_log
 from harness_session_history.maintenance import worker_lock
 from indexes import contents
 from support import World, append
@@ -203,6 +204,61 @@ def test_watching_takes_in_what_comes_until_it_is_cancelled(world: World, monkey
 
     asyncio.run(asyncio.wait_for(watch(), 30))
     until(lambda: is_free(worker_lock(str(world.index))))
+
+
+def test_watching_ends_when_the_history_is_closed(world: World) -> None:
+    behind(world)
+    history = world.history()
+
+    async def watch() -> None:
+        task = asyncio.create_task(history.maintain(watch=True))
+        while len((await history(query="word"))["results"]) < 2:
+            await asyncio.sleep(0.02)
+        await history.close()
+        await task
+
+    asyncio.run(asyncio.wait_for(watch(), 30))
+    assert is_free(worker_lock(str(world.index)))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="paths are Unicode elsewhere")
+def test_a_worker_is_told_paths_that_are_not_unicode(world: World, started: Started) -> None:
+    world.root = world.root / os.fsdecode(b"caf\xe9")
+    world.index = world.folder / os.fsdecode(b"ind\xe9x") / os.fsdecode(b"\xff.sqlite3")
+    behind(world).history(maintenance=True)
+    assert len(world.found("word", refresh=False)) == 1 and len(started) == 1
+    until(lambda: len(world.found("word", refresh=False)) == 2)
+
+
+def test_nothing_is_left_of_a_worker_that_has_ended_though_nobody_asks(world: World, started: Started) -> None:
+    behind(world).history(maintenance=True)
+    world.found("word", refresh=False)
+    until(lambda: started[0].returncode is not None)  # (this only looks, it does not ask the system)
+    assert started[0].stdin is not None
+    until(lambda: started[0].stdin.closed)  # type: ignore[union-attr]
+
+
+UNCLOSED = (
+    "import asyncio\n"
+    "from harness_session_history import session_history\n"
+    "print(len(asyncio.run(session_history(query='word'))['results']))"
+)
+
+
+def test_a_program_that_ends_while_its_worker_runs_ends_without_a_word(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    behind(world)
+    world.close()
+    monkeypatch.setenv("SESSION_HISTORY_ROOTS", str(world.root))
+    monkeypatch.setenv("SESSION_HISTORY_INDEX", str(world.index))
+    held = FileLock(str(world.index) + ".lock")
+    assert held.acquire()
+    command = [sys.executable, "-W", "error", "-c", UNCLOSED]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    until(lambda: is_free(worker_lock(str(world.index))))
+    held.release()
 
 
 def test_a_worker_that_cannot_write_is_not_started(
@@ -400,6 +456,17 @@ def test_a_worker_is_called_for_a_log_that_has_become_long(
     started[0].wait(20)
     assert log_bytes(world) == 0
     reader.close()
+
+
+@pytest.mark.parametrize("error", [apsw.FullError, apsw.IOError, apsw.BusyError])
+def test_a_log_that_cannot_be_emptied_is_left_for_another_time(error: type[apsw.Error]) -> None:
+    class Full:
+        def set_busy_timeout(self, milliseconds: int) -> None: ...
+
+        def wal_checkpoint(self, **mode: int) -> None:
+            raise error("made up")
+
+    assert not truncate_log(Full())  # type: ignore[arg-type]
 
 
 def test_many_replaced_sessions_leave_few_segments(world: World) -> None:

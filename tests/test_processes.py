@@ -19,6 +19,7 @@ from builder import ArchiveBuilder
 from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, refresh, remote
 from harness_session_history.budget import Budget
 from harness_session_history.children import end, start
+from harness_session_history.doctor import diagnose
 from harness_session_history.index.lock import FileLock
 from harness_session_history.pipeline import read_frame, write_frame
 from harness_session_history.reading import Task
@@ -207,6 +208,38 @@ def test_a_process_that_is_lost_is_made_up_for(
     assert len(world.found("common", limit=20)) == 12
     monkeypatch.undo()
     assert not differences(within(world), without(world))
+
+
+@pytest.mark.parametrize("executable", [None, ""])
+def test_where_the_interpreter_has_no_file_of_its_own_all_is_done_in_one_process(
+    world: World, started: Started, way: str, executable: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(world)
+    monkeypatch.setattr(sys, "executable", executable)
+    world.history(maintenance=True)
+    assert len(world.found("common", limit=20)) == 12 and not started
+    world.say("late", "late word")
+    assert not world.search("common", refresh=False)["complete"] and not started  # nor is there a worker
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="paths are Unicode elsewhere")
+def test_paths_need_not_be_unicode(world: World, started: Started, way: str) -> None:
+    world.root = world.root / os.fsdecode(b"caf\xe9")
+    world.index = world.folder / os.fsdecode(b"ind\xe9x") / os.fsdecode(b"\xff.sqlite3")
+    fill(world)
+    history = world.history(current_session_id="\udce9")
+    assert len(world.found("common", limit=20)) == 12 and started
+    report = asyncio.run(diagnose(history))
+    assert report["index"]["state"] == "sound" and report["sources"]["indexed"] == 13
+    session = world.session("s3")
+    session.user("late")
+    session.save()
+    world.index.parent.chmod(0o500)
+    assert (
+        len(world.found("common", refresh=False, limit=20)) == 11
+    )  # (read only, and the one that has changed is stale)
+    world.index.parent.chmod(0o700)
+    assert len(world.found("late")) == 1
 
 
 def test_cancelling_ends_the_process(world: World, started: Started, way: str) -> None:

@@ -13,7 +13,15 @@ from typing import Any
 import apsw
 import pytest
 
-from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, SessionNotFound, lookout
+from builder import SessionBuilder
+from harness_session_history import (
+    IndexUnavailable,
+    InvalidRequest,
+    RefreshIncomplete,
+    SessionHistory,
+    SessionNotFound,
+    lookout,
+)
 from harness_session_history import engine as engine_module
 from harness_session_history.archive import files, transcript
 from harness_session_history.archive.entries import FileIdentity
@@ -611,13 +619,9 @@ def test_closing_during_a_call_lets_it_finish_and_refuses_the_next(world: World)
         call = asyncio.create_task(history(operation="list", refresh=True))
         await asyncio.sleep(0)
         await history.close()
-        try:
-            return await call
-        except IndexUnavailable as error:
-            return error
+        return await call
 
-    answer = asyncio.run(close_during_a_call())
-    assert isinstance(answer, IndexUnavailable) or answer["results"]
+    assert len(asyncio.run(close_during_a_call())["results"]) == 1
     assert "closed" in str(world.refused(IndexUnavailable, operation="list"))
 
 
@@ -764,3 +768,90 @@ def test_a_copy_below_the_roots_of_now_counts_though_a_better_one_is_known_below
         assert world.texts("word") == ["the word there"]
         world.history(roots=[others.root])
         assert world.texts("word") == ["the word there"]
+
+
+# -- of one session, asked for by itself ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", ["", "n" * 129, 7, "\ud800"])
+def test_a_refresh_of_an_id_that_can_be_none_is_an_invalid_request(world: World, wrong: Any) -> None:
+    world.say("a", "alpha")
+    history = world.history()
+    with pytest.raises(InvalidRequest):
+        history.refresh_now(wrong)
+    with pytest.raises(InvalidRequest):
+        asyncio.run(history.refresh(wrong))
+    assert not world.index.exists()
+
+
+def test_a_refresh_of_a_session_that_there_is_not_says_so_when_everything_was_read(world: World) -> None:
+    known = world.say("a", "alpha")
+    history = world.history(current_session_id=known.id)
+    with pytest.raises(SessionNotFound):
+        history.refresh_now("nobody")
+    with pytest.raises(SessionNotFound):
+        asyncio.run(history.refresh("nobody"))
+    assert world.sources()["indexed"] == 1
+    assert history.refresh_now(known.id)["sources"] == asyncio.run(history.refresh(known.id))["sources"]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_session_is_refreshed_from_whatever_file_holds_it(world: World, known: bool) -> None:
+    """A session is identified by its header's id: files may be named after another one, or after none."""
+    first, second = world.session("a"), world.session("b")
+    first.user("the word of a")
+    second.user("the word of b")
+    if known:
+        world.say("a", "an older word", at="2026-01-01T00:00:00.000Z")
+        world.refresh()
+        first.user("one more")
+    first.save(name=f"2026-03-02T10-00-00-000Z_{second.id}.jsonl")
+    second.save(name=f"2026-03-02T10-00-00-000Z_{first.id}.jsonl")
+    world.session("c").save(name="other.jsonl")
+    answer = world.search("the word of", session_id=first.id, refresh=True)
+    assert [hit["snippet"] for hit in answer["results"]] == ["the word of a"] and answer["complete"]
+
+
+def test_a_refresh_of_a_session_reads_no_other(world: World) -> None:
+    world.say("a", "word")
+    world.say("b", "word")
+    world.search("word", session_id=world.session("a").id, refresh=True)
+    assert world.sources()["missing"] == 1
+
+
+def rewritten_within_and_grown(world: World) -> tuple[SessionBuilder, str]:
+    """A session whose file was changed in its midst, at the same length, and went on; and the entry that was changed."""
+    session = world.session("a")
+    for number in range(60):
+        session.user(f"turn {number} " + "filler " * 20)
+    changed = session.user("the password is hunter1")
+    for number in range(60):
+        session.user(f"turn {number} " + "filler " * 20)
+    session.save()
+    world.refresh()
+    replace(session.path(), "hunter1", "removed")
+    append(session.path(), [b'{"type":"x"}'])
+    return session, changed
+
+
+def test_a_file_that_was_rewritten_within_and_has_grown_is_read_anew_once_that_shows(world: World) -> None:
+    rewritten_within_and_grown(world)
+    answer = world.search("hunter1", refresh=True)
+    assert answer["results"] == [] and answer["unavailableSessionIds"] == [] and answer["complete"]
+    assert world.texts("removed") == ["the password is removed"]
+
+
+def test_an_answer_that_meets_a_file_that_was_rewritten_within_has_it_read_anew(world: World) -> None:
+    session, _ = rewritten_within_and_grown(world)
+    world.refresh()  # as far as anybody can see it has only grown
+    answer = world.search("hunter1", refresh=False)
+    assert answer["unavailableSessionIds"] == [session.id] and not answer["complete"]
+    world.close()  # (it is noted beside the answer)
+    assert world.sources()["changed"] == 1
+    world.refresh()
+    assert world.texts("removed", refresh=False) == ["the password is removed"]
+
+
+def test_what_is_opened_in_a_file_that_was_rewritten_within_is_read_anew(world: World) -> None:
+    session, changed = rewritten_within_and_grown(world)
+    assert world.opened(session, changed, refresh=True)[2] == "the password is removed"

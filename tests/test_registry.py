@@ -108,6 +108,12 @@ def test_an_unreadable_registry_is_logged_and_empty(tmp_path: Path, caplog: pyte
     assert read(str(tmp_path)) == {} and caplog.text
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_in_the_place_of_a_registry_is_not_waited_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    os.mkfifo(tmp_path / "registry.jsonl")
+    assert read(str(tmp_path / "registry.jsonl")) == {} and "not a regular file" in caplog.text
+
+
 def test_without_a_registry_nothing_is_said(tmp_path: Path) -> None:
     assert Registry(None).entries() == {} and Registry(str(tmp_path / "none")).entries() == {}
 

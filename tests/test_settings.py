@@ -75,6 +75,48 @@ def test_a_broken_pi_settings_file_is_logged(home: Path, caplog: pytest.LogCaptu
     assert "settings.json" in caplog.text
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_in_the_place_of_a_pi_settings_file_is_not_waited_for(home: Path) -> None:
+    (home / ".pi").mkdir()
+    os.mkfifo(home / ".pi" / "settings.json")
+    assert paths(resolve()) == [f"{home}/.pi/agent/sessions"]
+
+
+@pytest.fixture
+def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user without a home folder, as in a container that runs under any number."""
+
+    def unknown(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="homes are found in another way")
+@pytest.mark.parametrize("arguments", [{}, {"index": "/i"}, {"roots": "/r"}, {"roots": "~/r", "index": "/i"}])
+def test_without_a_home_folder_what_is_not_named_is_refused(homeless: None, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest, match="home") as refused:
+        Settings.resolve(environ={}, **arguments)
+    assert "HOME" in refused.value.hint and "SESSION_HISTORY_INDEX" in refused.value.hint
+
+
+@pytest.mark.skipif(os.name != "posix", reason="homes are found in another way")
+def test_without_a_home_folder_named_places_are_enough(homeless: None) -> None:
+    found = Settings.resolve(environ={"PI_CODING_AGENT_DIR": "/pi", "SESSION_HISTORY_INDEX": "/i"})
+    assert (paths(found), found.index) == (["/pi/sessions"], "/i")
+
+
+def test_all_places_are_absolute_where_the_home_and_the_cache_are_not(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "here")
+    monkeypatch.setenv("XDG_CACHE_HOME", "cache")
+    found = resolve()
+    assert paths(found) == [f"{home}/here/.pi/agent/sessions"] and os.path.isabs(found.index)
+
+
 def test_a_pi_settings_file_may_begin_with_a_byte_order_mark(home: Path) -> None:
     pi_settings(home / ".pi" / "agent", '\ufeff{"sessionDir": "/s"}')
     assert paths(resolve())[0] == "/s"

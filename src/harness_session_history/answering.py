@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
+from .archive.entries import FileIdentity
 from .archive.registry import Registry
 from .desk import Cancelled, Desk
 from .index.file import LONG_LOG_BYTES, IndexFile
@@ -104,24 +105,37 @@ class Answerer:
             body = {"results": results, "truncated": truncated}
         if not body.get("results", True):
             desk.verify(finds_nothing=True)
+        doubted = [path for path, state in desk.catalog.doubted.items() if desk.catalog.sources[path].identity == state]
         return HistoryResult(
             {
                 "operation": request.operation,
                 "dataOnly": True,
                 "warning": WARNING,
-                "complete": difference.complete,
+                "complete": difference.complete and not doubted,
                 **body,
-                "freshness": freshness,
+                "freshness": _doubting(freshness, doubted) if doubted else freshness,
                 "currentSession": views.current_said(request),
             },
             marker=marker,
         )
+
+    def take_doubted(self, desk: Desk, _cancelled: Callable[[], bool]) -> dict[bytes, FileIdentity]:
+        """The files that turned out not to say what was indexed of them, each once."""
+        doubted, desk.catalog.doubted = desk.catalog.doubted, {}
+        return doubted
 
     def freshness_now(
         self, session_id: str | None, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
     ) -> dict[str, Any]:
         """The freshness of everything or of one session."""
         return self.lookout.freshness(desk, session_id, cancelled)[1]
+
+
+def _doubting(freshness: dict[str, Any], doubted: list[bytes]) -> dict[str, Any]:
+    """The freshness where files that looked unchanged were found to say something else."""
+    sources, count = freshness["sources"], len(doubted)
+    changed = {"indexed": sources["indexed"] - count, "changed": sources["changed"] + count}
+    return {**freshness, "sources": {**sources, **changed, "pendingMaintenance": sources["pendingMaintenance"] + count}}
 
 
 def _check(cancelled: Callable[[], bool], turns: Turns) -> None:

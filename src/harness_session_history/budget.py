@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from .errors import RefreshIncomplete
+
 #: Told (files done, all files, bytes done, all bytes).
 Progress = Callable[[int, int, int, int], None]
 
@@ -51,3 +53,16 @@ class Outcome(msgspec.Struct):
 
     def counts(self) -> dict[str, int]:
         return {"done": self.done, "left": self.left, "unsettled": self.unsettled, "unavailable": self.unavailable}
+
+    def incomplete(self) -> RefreshIncomplete:
+        """The error of a call that wanted everything up to date."""
+        counts = self.counts()
+        unreadable = not (self.left or self.unsettled or self.waited)
+        return RefreshIncomplete(
+            "the selected sessions could not all be brought up to date: "
+            + ", ".join(f"{count} {what}" for what, count in counts.items()),
+            hint="`session-history doctor` says what cannot be read; ask without refresh for the rest"
+            if unreadable
+            else "what was indexed stays indexed: ask again to go on, or ask without refresh",
+            details=counts,
+        )

@@ -5,12 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
     from typing import Any
+
+    import msgspec
+
+T = TypeVar("T")
+
+#: Whether this process is being copied just now, by a `Copy` and by nobody else.
+copying = False
 
 
 class Child(Protocol):
@@ -27,9 +34,12 @@ class Child(Protocol):
 def start(module: str, *words: str, answers: bool, **more: Any) -> subprocess.Popen[bytes]:
     """A child that runs `module` and reads its orders from its standard input; `answers` if its output is wanted.
 
-    `more` goes to ``subprocess.Popen``. Raises OSError.
+    `more` goes to ``subprocess.Popen``. Raises OSError, also where this interpreter is part of another program.
     """
     import subprocess
+
+    if not sys.executable:
+        raise FileNotFoundError("the interpreter's own file is unknown")
 
     return subprocess.Popen(
         # -P: what lies in the caller's folder must not stand in for a module that the child imports.
@@ -59,12 +69,16 @@ class Copy:
     def __init__(self, work: Callable[[IO[bytes], IO[bytes]], object]) -> None:
         orders, stdin = os.pipe()
         stdout, answers = os.pipe()
+        global copying
+        copying = True
         try:
             self.pid = os.fork()
         except OSError:
             for end in (orders, stdin, stdout, answers):
                 os.close(end)
             raise
+        finally:
+            copying = False
         if self.pid == 0:
             _work_alone(work, orders, answers)
         os.close(orders)
@@ -112,6 +126,24 @@ def end(child: Child) -> None:
         with contextlib.suppress(OSError, ValueError):
             if stream is not None:
                 stream.close()
+
+
+def written(order: msgspec.Struct) -> bytes:
+    """An order as a line of JSON. (By the standard library: paths need not be UTF-8, and it takes any string.)"""
+    import json
+
+    import msgspec
+
+    return json.dumps(msgspec.to_builtins(order)).encode() + b"\n"
+
+
+def read(line: bytes, kind: type[T]) -> T:
+    """The order that was `written`."""
+    import json
+
+    import msgspec
+
+    return msgspec.convert(json.loads(line), kind)
 
 
 def _environment() -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from typing import TYPE_CHECKING
 
 from .history import SessionHistory
@@ -12,28 +13,35 @@ from .response import HistoryResult
 from .settings import VARIABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .arguments import Branch, Kind, Operation, Role, Sort
 
-_default: list[SessionHistory] = []
-#: The environment that the default history was made from.
-_made_from: dict[str, str | None] = {}
+#: The one history, by the environment that it was made from.
+_default: dict[tuple[str | None, ...], SessionHistory] = {}
 
 
 def default_history() -> SessionHistory:
-    """The one history that is made from the environment; made anew if a setting in it has changed since.
+    """The one history that is made from the environment; made anew if a setting in it has changed since. The former one is
+    closed when nobody uses it any more.
 
     Raises InvalidRequest for a wrong setting.
     """
-    now = {name: os.environ.get(name) for name in VARIABLES}
-    if not _default or _made_from != now:
+    now = tuple(map(os.environ.get, VARIABLES))
+    history = _default.get(now)
+    if history is None:
         made = SessionHistory()
-        former = _default[:]
-        _default[:] = [made]
-        _made_from.update(now)
-        for one in former:
-            # A call that runs is finished first, and the caller may be its loop.
-            threading.Thread(target=one.close_now, name="session-history-close", daemon=True).start()
-    return _default[0]
+        history = _default.setdefault(now, made)  # another thread may have been as quick
+        if history is made:
+            weakref.finalize(made, _close_apart, made.closing()).atexit = False
+    for other in [key for key in _default.copy() if key != now]:
+        _default.pop(other, None)
+    return history
+
+
+def _close_apart(close: Callable[[], None]) -> None:
+    # Not here: whoever was the last to use it may be somebody's loop.
+    threading.Thread(target=close, name="session-history-close", daemon=True).start()
 
 
 async def session_history(
@@ -63,4 +71,6 @@ async def session_history(
     The same arguments, answers and errors as a `SessionHistory`, over one that is made from the environment.
     """
     arguments = dict(locals())
-    return await default_history()(**arguments)
+    answer = await default_history()(**arguments)
+    answer.function = "session_history"
+    return answer

@@ -1,11 +1,9 @@
-"""One lane of work: a thread of its own with its own connection and catalog, so that no caller's loop ever waits on
-SQLite or a disk, and no connection is shared."""
+"""A desk: one connection with its catalog and whatever else is kept warm between calls."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import apsw
 
@@ -17,11 +15,7 @@ from .index.file import DAMAGE, Identity, IndexFile
 from .index.soundness import check
 from .index.weigher import Weigher
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
-
 T = TypeVar("T")
-
 
 #: How often a call begins again over an index that turned out to be damaged or was replaced.
 ATTEMPTS = 4
@@ -147,47 +141,6 @@ class Desk:
         self._connection = self._identity = self._weigher = self._stamp = self._trusted = None
         self._counted = False
         self.catalog = Catalog(self._below)
-
-
-Job = Callable[[Desk, Callable[[], bool]], T]
-
-
-class Lane:
-    """Runs jobs one after another in one thread, which is there from the first job on."""
-
-    def __init__(self, name: str, index: IndexFile, below: tuple[bytes, ...]) -> None:
-        self.name, self.desk = name, Desk(index, below)
-        self._pool: ThreadPoolExecutor | None = None
-        self._closed = False
-        self._lock = threading.Lock()
-
-    def submit(self, job: Job[T], cancelled: threading.Event) -> Future[T]:
-        """Queues a job; `cancelled` ends it, before it begins or in the middle."""
-        with self._lock:
-            if self._closed:
-                raise closed()
-            if self._pool is None:
-                from concurrent.futures import ThreadPoolExecutor
-
-                self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"session-history-{self.name}")
-            try:
-                return self._pool.submit(self.run, job, cancelled.is_set)
-            except RuntimeError as error:  # the interpreter is ending
-                raise closed() from error
-
-    def run(self, job: Job[T], cancelled: Callable[[], bool]) -> T:
-        """Runs a job in this thread."""
-        if cancelled():
-            raise Cancelled
-        return job(self.desk, cancelled)
-
-    def close(self) -> None:
-        """Waits for what runs, then closes the connection."""
-        with self._lock:
-            self._closed = True
-        if self._pool is not None:
-            self._pool.shutdown()
-        self.desk.close()
 
 
 def unavailable(verb: str, error: Exception) -> IndexUnavailable:

@@ -1,38 +1,41 @@
-"""What one history does, and in which of its threads: one lane reads, one writes, so that a search never waits for a
-refresh. Calls are written as steps, which run outside a caller's loop or in the caller's own thread.
+"""What one history does, and in which of its lanes: one reads, one writes, so that a search never waits for a refresh.
+Calls are written as steps, which run outside a caller's loop or in the caller's own thread.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
-from . import log
+from . import forks, log
 from .answering import Answerer
 from .archive.registry import Registry
 from .archive.sources import Walk
-from .budget import Budget, Progress
-from .desk import ATTEMPTS, Cancelled, Damaged, Desk, Job, Lane, closed, damaged_again, unavailable
-from .errors import IndexUnavailable, RefreshIncomplete, SessionNotFound
+from .budget import Budget, Outcome, Progress
+from .desk import ATTEMPTS, Cancelled, Damaged, Desk, closed, damaged_again, unavailable
+from .errors import CitationUnavailable, IndexUnavailable, RefreshIncomplete, SessionNotFound
 from .index.file import IndexFile
 from .index.freshness import prefixes
+from .lanes import Call, Lane, Late, Step, Steps
 from .lookout import Lookout
 from .maintenance import Maintainer, changes, worker_lock
 from .request import AnyRequest, SearchRequest
 from .settings import Settings
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from .archive.entries import FileIdentity
     from .conversation import Work
     from .updating import Updater
 
 T = TypeVar("T")
-#: A step names the lane that runs it; its result comes back into the generator, its value is the end's result.
-Steps = Generator[tuple[Lane, Job[Any]], Any, Any]
 
 #: ``refresh=True`` has this long, from the call.
 REFRESH_SECONDS = 25.0
@@ -40,6 +43,8 @@ REFRESH_SECONDS = 25.0
 RECALL_SECONDS = 5.0
 #: Without a snapshot, the first call builds one for so long.
 FIRST_BUILD_SECONDS = 5.0
+#: So much of that time is kept for what comes after the reading: saving what was read, ending processes, answering.
+RESERVE_SECONDS = 0.5
 
 
 class Engine:
@@ -48,9 +53,17 @@ class Engine:
     def __init__(self, settings: Settings, *, alone: bool) -> None:
         self.settings, self.alone = settings, alone
         self.maintainer = Maintainer(settings)
+        self.closed = False
+        #: Files that were read anew because of what an answer found in them, and their states at that time.
+        self._reread: dict[bytes, FileIdentity] = {}
+        self._set_up()
+        forks.follow(self)
+
+    def _set_up(self) -> None:
+        settings = self.settings
         self.index = IndexFile(settings.index)
         below = prefixes(root.path for root in settings.roots)
-        self.readers, self.writers = Lane("read", self.index, below), Lane("write", self.index, below)
+        self.readers, self.writers = (Lane(name, Desk(self.index, below)) for name in ("read", "write"))
         self.lookout = Lookout(settings.roots)
         self.answerer = Answerer(
             self.index,
@@ -59,7 +72,8 @@ class Engine:
             settings.current_session,
             self.maintainer.found_work,
         )
-        self.closed = False
+        self._calls = 0
+        self._changed = threading.Condition()
 
     @cached_property
     def updater(self) -> Updater:
@@ -68,13 +82,20 @@ class Engine:
 
         return Updater(self.settings, self.index, self.lookout, alone=self.alone)
 
+    def renew(self) -> None:
+        """In a process that was forked: what belongs to the other one is forgotten."""
+        self.maintainer.forget()
+        self.__dict__.pop("updater", None)
+        self._set_up()
+
     def close(self) -> None:
-        """Ends the threads and connections; a call that runs is finished first."""
-        if not self.closed:
+        """Refuses new calls, waits for those that run, ends the threads and connections."""
+        with self._changed:
             self.closed = True
-            self.readers.close()
-            self.writers.close()
-            self.maintainer.stop()
+            self._changed.wait_for(lambda: not self._calls)
+        self.readers.close()
+        self.writers.close()
+        self.maintainer.stop()
 
     # -- who runs what ------------------------------------------------------------------------------------------------
 
@@ -82,43 +103,49 @@ class Engine:
         """Runs the steps outside the caller's loop; cancelling the caller stops the work."""
         import asyncio
 
-        cancelled = threading.Event()
+        self._begin()
+        call = Call(steps, self._end)
         try:
-            step = next(steps)
-            while True:
-                self._raise_if_closed()
-                lane, job = step
-                try:
-                    result = await asyncio.wrap_future(lane.submit(job, cancelled))
-                except Exception as error:  # noqa: BLE001  (the steps decide what it means)
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(result)
-        except StopIteration as end:
-            return end.value
+            return await asyncio.wrap_future(call.answer)
         except asyncio.CancelledError:
-            cancelled.set()
+            call.cancelled.set()
             raise
 
     def run(self, steps: Steps) -> Any:
         """Runs the steps in this thread."""
-        try:
-            step = next(steps)
-            while True:
-                self._raise_if_closed()
-                lane, job = step
-                try:
-                    result = lane.run(job, lambda: False)
-                except Exception as error:  # noqa: BLE001
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(result)
-        except StopIteration as end:
-            return end.value
+        with self._call():
+            try:
+                step = next(steps)
+                while True:
+                    try:
+                        result = step.lane.run(step.job, lambda: False, step.until)
+                    except Exception as error:  # noqa: BLE001  (the steps decide what it means)
+                        step = steps.throw(error)
+                    else:
+                        step = steps.send(result)
+            except StopIteration as end:
+                return end.value
 
-    def _raise_if_closed(self) -> None:
-        if self.closed:
-            raise closed()
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        self._begin()
+        try:
+            yield
+        finally:
+            self._end()
+
+    def _begin(self) -> None:
+        """Counts a call, for which closing will wait. Raises IndexUnavailable."""
+        forks.check(self.settings.index)
+        with self._changed:
+            if self.closed:
+                raise closed()
+            self._calls += 1
+
+    def _end(self) -> None:
+        with self._changed:
+            self._calls -= 1
+            self._changed.notify_all()
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
@@ -128,59 +155,101 @@ class Engine:
             from .index.query import parse
 
             parse(request.query)  # refused before any file is looked at
-        deadline = time.monotonic() + REFRESH_SECONDS
-        for attempt in range(ATTEMPTS):
+        deadline = _deadline(REFRESH_SECONDS) if request.refresh else None
+        try:
+            return (yield from self._answered(request, deadline))
+        except Late:
+            raise Outcome(left=1, waited=True).incomplete() from None
+
+    def _answered(self, request: AnyRequest, deadline: float | None) -> Steps:
+        """The answer, after a refresh until the deadline if there is one. Raises Late if that could not begin in time."""
+        doubted = False
+        for _ in range(ATTEMPTS):
             try:
-                if request.refresh:
-                    yield self.writers, partial(self._refreshed, request.session_id, deadline, None)
-                as_it_is = request.refresh or attempt > 1
-                answer = yield self.readers, partial(self.answerer.answered, request, as_it_is)
+                if deadline is not None:
+                    yield Step(self.writers, partial(self._refreshed, request.session_id, deadline, None), deadline)
+                answer = yield Step(self.readers, partial(self.answerer.answered, request, deadline is not None))
+                if answer is None:
+                    # Nothing is indexed yet (or any more): build for a short while and answer from what that gave.
+                    yield from self._first_built()
+                    answer = yield Step(self.readers, partial(self.answerer.answered, request, True))
+                if doubted or not answer.get("unavailableSessionIds"):
+                    return answer
+                doubted = yield from self._doubts(deadline)
+                if not doubted:
+                    return answer
+            except CitationUnavailable:
+                doubted = not doubted and (yield from self._doubts(deadline))
+                if not doubted:
+                    raise
             except Damaged as damage:
-                yield self.writers, partial(self.updater.heal, damage)
-                continue
-            if answer is not None:
-                return answer
-            # Nothing is indexed yet (or any more): build for a short while and answer from what that gave.
-            yield self.writers, self._first_built
+                yield Step(self.writers, partial(self.updater.heal, damage), deadline)
         raise damaged_again()
+
+    def _doubts(self, deadline: float | None) -> Steps:
+        """Sees to it that files are read anew of which something else was indexed than they say (they were rewritten in
+        their midst, and then went on as if they had only grown). True if that has been done, so that a refresh until the
+        deadline now reads them; without a deadline it is left to maintenance."""
+        found = yield Step(self.readers, self.answerer.take_doubted)
+        new = {path: state for path, state in found.items() if self._reread.get(path) != state}
+        if not new:
+            return False  # they were read anew as they are, and still do not: nothing more can be done
+        job = partial(self._read_anew, new)
+        if deadline is None:
+            self.writers.submit(job, threading.Event()).add_done_callback(_log_failure)
+            return False
+        yield Step(self.writers, job, deadline)
+        return True
+
+    def _read_anew(self, files: dict[bytes, FileIdentity], desk: Desk, cancelled: Callable[[], bool]) -> None:
+        if self.updater.read_anew(list(files), desk, cancelled):
+            self._reread.update(files)
 
     def recalling(self, session_id: str, work: Work[T]) -> Steps:
         """Brings the conversation's own file up to date, then works on the snapshot."""
-        for _ in range(2):
+        doubted = False
+        for _ in range(ATTEMPTS):
             incomplete: RefreshIncomplete | IndexUnavailable | None = None
             try:
-                if not (
-                    yield (
-                        self.readers,
-                        partial(self.answerer.in_snapshot, partial(self.answerer.is_current, session_id)),
-                    )
-                ):
+                known, current = yield Step(
+                    self.readers, partial(self.answerer.in_snapshot, partial(self._standing, session_id))
+                )
+                if not current:
+                    deadline = _deadline(RECALL_SECONDS if known else REFRESH_SECONDS)
                     try:
-                        yield self.writers, partial(self._caught_up, session_id, time.monotonic())
+                        yield Step(self.writers, partial(self._caught_up, session_id, deadline), deadline)
+                    except Late:
+                        incomplete = Outcome(left=1, waited=True).incomplete()
                     except (RefreshIncomplete, IndexUnavailable) as error:
                         incomplete = error  # the answer itself says how far the snapshot reaches
-                return (yield self.readers, partial(self.answerer.in_snapshot, partial(self.answerer.recalled, work)))
+                return (
+                    yield Step(self.readers, partial(self.answerer.in_snapshot, partial(self.answerer.recalled, work)))
+                )
             except SessionNotFound:
                 if incomplete is not None and _may_hide(incomplete):
                     raise incomplete from None  # it may be in a file that was not read
                 raise
+            except CitationUnavailable:
+                doubted = not doubted and (yield from self._doubts(time.monotonic() + RECALL_SECONDS))
+                if not doubted:
+                    raise
             except Damaged as damage:
-                yield self.writers, partial(self.updater.heal, damage)
+                yield Step(self.writers, partial(self.updater.heal, damage))
         raise damaged_again()
 
     def refreshing(self, session_id: str | None, progress: Progress | None) -> Steps:
         """Brings everything or one session up to date; ends with the freshness after it."""
         for _ in range(ATTEMPTS):
             try:
-                yield self.writers, partial(self._refreshed, session_id, None, progress)
+                yield Step(self.writers, partial(self._refreshed, session_id, None, progress))
                 return (
-                    yield (
+                    yield Step(
                         self.readers,
                         partial(self.answerer.in_snapshot, partial(self.answerer.freshness_now, session_id)),
                     )
                 )
             except Damaged as damage:
-                yield self.writers, partial(self.updater.heal, damage)
+                yield Step(self.writers, partial(self.updater.heal, damage))
         raise damaged_again()
 
     def _refreshed(
@@ -194,56 +263,86 @@ class Engine:
         """Brings the selected files up to date or raises RefreshIncomplete."""
         self.updater.refresh_fully(desk, Budget(deadline, cancelled), progress, session_id)
 
-    def _caught_up(self, session_id: str, began: float, desk: Desk, cancelled: Callable[[], bool]) -> None:
+    def _standing(
+        self, session_id: str, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
+    ) -> tuple[bool, bool]:
+        """Whether the snapshot knows the session's own files, and has them as they are."""
+        from .conversation import own_files
+
+        known = own_files(desk.catalog, session_id) is not None
+        return known, known and self.answerer.is_current(session_id, desk, connection, cancelled)
+
+    def _caught_up(self, session_id: str, deadline: float, desk: Desk, cancelled: Callable[[], bool]) -> None:
         """Brings one session up to date, by its own files where these are known; or raises RefreshIncomplete."""
         from .conversation import own_files
 
-        def known(desk: Desk, _connection: apsw.Connection, _cancelled: Callable[[], bool]) -> bool:
-            return own_files(desk.catalog, session_id) is not None
-
-        seconds = RECALL_SECONDS if desk.read(known, cancelled) else REFRESH_SECONDS
-        budget = Budget(began + seconds, cancelled)
+        budget = Budget(deadline, cancelled)
 
         def look() -> Walk:
             return own_files(desk.catalog, session_id) or self.lookout.walk(budget.over)
 
         self.updater.refresh_fully(desk, budget, session_id=session_id, look=look)
 
-    def _first_built(self, desk: Desk, cancelled: Callable[[], bool]) -> None:
-        self.updater.refresh(desk, Budget(time.monotonic() + FIRST_BUILD_SECONDS, cancelled))
+    def _first_built(self) -> Steps:
+        """A snapshot of what can be read in a short while."""
+        deadline = _deadline(FIRST_BUILD_SECONDS)
+
+        def build(desk: Desk, cancelled: Callable[[], bool]) -> None:
+            self.updater.refresh(desk, Budget(deadline, cancelled))
+
+        with suppress(Late):  # whoever works there builds it
+            yield Step(self.writers, build, deadline)
 
     # -- maintenance --------------------------------------------------------------------------------------------------
 
     def maintain_alone(self, stopped: Callable[[], bool], watch: bool, progress: Progress | None) -> None:
-        """Maintenance as the one worker of the index; with `watch`, whenever something changes. Raises IndexUnavailable."""
-        lock = worker_lock(self.settings.index)
-        self.writers.submit(lambda desk, _cancelled: desk.connection(), threading.Event()).result()
-        try:
-            if not lock.acquire():
-                raise IndexUnavailable("another worker maintains this index", hint="let it finish, or stop it")
-        except OSError as error:
-            raise unavailable("written", error) from error
-        try:
-            self.maintain(stopped, progress)
-            if watch:
-                for _ in changes([root.path for root in self.settings.roots], stopped):
-                    try:
-                        self.maintain(stopped, None)
-                    except IndexUnavailable as error:
-                        if self.closed:
-                            return
-                        log.warning("maintenance: %s", error)  # the next round may do better
-        finally:
-            lock.release()
+        """Maintenance as the one worker of the index; with `watch`, whenever something changes, until it is `stopped` or the
+        history closed. Raises IndexUnavailable."""
+        with self._call():
+            lock = worker_lock(self.settings.index)
+            self.writers.submit(lambda desk, _cancelled: desk.connection(), threading.Event()).result()
+            try:
+                if not lock.acquire():
+                    raise IndexUnavailable("another worker maintains this index", hint="let it finish, or stop it")
+            except OSError as error:
+                raise unavailable("written", error) from error
+            try:
+                self._maintain(stopped, progress)
+                if watch:
+                    self._watch(lambda: stopped() or self.closed)
+            finally:
+                lock.release()
+
+    def _watch(self, stopped: Callable[[], bool]) -> None:
+        for _ in changes([root.path for root in self.settings.roots], stopped):
+            try:
+                self._maintain(stopped, None)
+            except IndexUnavailable as error:
+                log.warning("maintenance: %s", error)  # the next round may do better
 
     def maintain(self, stopped: Callable[[], bool], progress: Progress | None = None) -> None:
         """One round of maintenance in the writing lane: refresh, purge, empty the log. Raises IndexUnavailable."""
+        with self._call():
+            self._maintain(stopped, progress)
+
+    def _maintain(self, stopped: Callable[[], bool], progress: Progress | None) -> None:
         try:
             self.writers.submit(partial(self.updater.maintain, stopped, progress), threading.Event()).result()
         except Cancelled:
             return
 
 
+def _deadline(seconds: float) -> float:
+    """When work must be over whose caller is to be answered in so many seconds."""
+    return time.monotonic() + seconds - min(RESERVE_SECONDS, seconds / 10)
+
+
 def _may_hide(problem: RefreshIncomplete | IndexUnavailable) -> bool:
     """Whether files were left that may hold what was not found."""
     return isinstance(problem, IndexUnavailable) or bool(problem.details["left"] or problem.details["unsettled"])
+
+
+def _log_failure(work: Future[None]) -> None:
+    """Says why work that nobody waits for has failed."""
+    if not work.cancelled() and (error := work.exception()) is not None:
+        log.warning("files cannot be marked to be read anew: %s", error)

@@ -71,10 +71,14 @@ class Evidence:
         spans = [
             Wanted(one.node, one.offset, one.length, one.key or self._id(one), one.role, one.time) for one in wanted
         ]
+        known = FileIdentity(*row.identity)
         try:
-            return hydrate(path, spans, identity=FileIdentity(*row.identity)).entries
+            found = hydrate(path, spans, identity=known)
         except Unreadable:
             return [None] * len(wanted)
+        if None in found.entries and found.identity[:2] == known[:2] and found.identity.size >= known.size:
+            self.catalog.doubted[row.path] = found.identity
+        return found.entries
 
     def _id(self, located: Located) -> bytes:
         """The hash of an entry's id, which is the key of one without text."""

@@ -10,7 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from .errors import InvalidRequest
+from .errors import InvalidRequest, SessionNotFound
 from .request import build_request, unset
 from .response import HistoryResult
 from .settings import Settings
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .arguments import Branch, Kind, Operation, Role, Sort
     from .budget import Progress
     from .conversation import Conversation, Work
+    from .lanes import Steps
     from .request import AnyRequest
     from .settings import PathArgument
 
@@ -116,14 +117,24 @@ class SessionHistory:
     async def refresh(self, session_id: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
         """Brings everything (or one session) up to date, without a limit of time; returns the freshness after it.
 
-        Raises RefreshIncomplete if a file cannot be read or does not hold still.
+        Raises RefreshIncomplete if a file cannot be read or does not hold still, InvalidRequest for an id that can be
+        none, and SessionNotFound for one that no session has, once everything was read.
         """
-        freshness: dict[str, Any] = await self._engine.awaited(self._engine.refreshing(session_id, progress))
+        freshness: dict[str, Any] = await self._engine.awaited(self._refreshing(session_id, progress))
         return freshness
 
     def refresh_now(self, session_id: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
         """As `refresh`, worked out in this thread."""
-        freshness: dict[str, Any] = self._engine.run(self._engine.refreshing(session_id, progress))
+        freshness: dict[str, Any] = self._engine.run(self._refreshing(session_id, progress))
+        return freshness
+
+    def _refreshing(self, session_id: str | None, progress: Progress | None) -> Steps:
+        if session_id is None:
+            return (yield from self._engine.refreshing(None, progress))
+        known = build_request(operation="list", session_id=session_id, include_deleted=True, include_current=True)
+        freshness = yield from self._engine.refreshing(session_id, progress)
+        if not (yield from self._engine.answering(known))["results"]:
+            raise SessionNotFound("no session of this id is in scope", hint="list shows the ids of all sessions")
         return freshness
 
     def conversation(self, session_id: str | None = None) -> Conversation:
@@ -166,15 +177,18 @@ class SessionHistory:
         self._engine.maintain(stopped, progress)
 
     async def close(self) -> None:
-        """Ends the threads and connections; a call that runs is finished first."""
-        if not self._engine.closed:
-            import asyncio
+        """Ends the threads and connections. Calls that run are finished first; new ones raise IndexUnavailable."""
+        import asyncio
 
-            await asyncio.get_running_loop().run_in_executor(None, self.close_now)
+        await asyncio.get_running_loop().run_in_executor(None, self.close_now)
 
     def close_now(self) -> None:
         """As `close`, in this thread."""
         self._engine.close()
+
+    def closing(self) -> Callable[[], None]:
+        """`close_now` for when this object itself is gone."""
+        return self._engine.close
 
     async def __aenter__(self) -> Self:
         return self

@@ -30,15 +30,45 @@ POLL_SECONDS = 2.0
 LOOK_SECONDS = 30.0
 #: After a worker has ended, the next one is not started before so many times its duration have passed.
 REST_FACTOR, REST_SECONDS = 2.0, 2.0
+#: How long a worker may take to end when it is told to.
+STOP_SECONDS = 5.0
 
 
 class Job(msgspec.Struct):
-    """What a worker is told on its standard input, as one line of JSON."""
+    """What a worker is told on its standard input, in one line."""
 
     settings: Settings
     detached: bool
     #: The descriptor of the worker's lock, which the caller has taken for it (where that can be done).
     lock: int | None = None
+
+
+class Worker:
+    """A worker that was started, and a thread that waits for its end: so nothing is left of it when it has ended, however
+    long nobody asks; and this program may end before it."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process, self.began = process, time.monotonic()
+        #: How long it worked, once it has ended.
+        self.seconds: float | None = None
+        self._follower = threading.Thread(target=self._follow, name="session-history-worker", daemon=True)
+        self._follower.start()
+
+    def _follow(self) -> None:
+        self.process.wait()
+        self.seconds = time.monotonic() - self.began
+        self.dismiss()
+
+    def dismiss(self) -> None:
+        """Ends its standard input: one that belongs to this program ends with that."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+
+    def ends_within(self, seconds: float | None) -> bool:
+        """Waits for its end so long."""
+        self._follower.join(seconds)
+        return not self._follower.is_alive()
 
 
 class Maintainer:
@@ -48,8 +78,8 @@ class Maintainer:
         self.settings = settings
         #: A worker that the shell starts outlives it.
         self.detached = False
-        self._worker: subprocess.Popen[bytes] | None = None
-        self._began = self._rest_until = 0.0
+        self._worker: Worker | None = None
+        self._rest_until = 0.0
 
     def found_work(self) -> None:
         """Has the index brought up to date in the background, unless that is switched off or under way."""
@@ -70,38 +100,32 @@ class Maintainer:
 
     def stop(self) -> None:
         """Ends a worker that belongs to this program; what it has committed stays."""
-        worker, self._worker = self._worker, None
+        worker = self._worker
         if worker is None or self.detached:
             return
-        import subprocess
+        worker.dismiss()
+        if not worker.ends_within(STOP_SECONDS):
+            worker.process.kill()
+            worker.ends_within(None)
 
-        if worker.stdin is not None:
-            with contextlib.suppress(OSError):
-                worker.stdin.close()
-        try:
-            worker.wait(5)
-        except subprocess.TimeoutExpired:
-            worker.kill()
-            worker.wait()
+    def forget(self) -> None:
+        """In a process that was forked: the worker belongs to the other one, and must not wait for this one's end too."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.dismiss()
 
     def _busy(self) -> bool:
-        now = time.monotonic()
-        if self._worker is not None:
-            if self._worker.poll() is None:
-                return True
-            if self._worker.stdin is not None:
-                with contextlib.suppress(OSError):
-                    self._worker.stdin.close()
+        worker, now = self._worker, time.monotonic()
+        if worker is not None and worker.seconds is not None:
             self._worker = None
-            self._rest_until = now + max(REST_SECONDS, REST_FACTOR * (now - self._began))
-        return now < self._rest_until
+            self._rest_until = worker.began + worker.seconds + max(REST_SECONDS, REST_FACTOR * worker.seconds)
+        return self._worker is not None or now < self._rest_until
 
     def _start(self, lock: int | None) -> None:
-        from .children import start
+        from .children import start, written
 
-        self._began = time.monotonic()
         try:
-            worker = start(
+            process = start(
                 "maintenance",
                 answers=False,
                 cwd=os.path.dirname(self.settings.index),
@@ -110,16 +134,15 @@ class Maintainer:
             )
         except OSError as error:
             log.warning("maintenance cannot be started: %s", error)
-            self._rest_until = self._began + 60.0
+            self._rest_until = time.monotonic() + 60.0
             return
-        assert worker.stdin is not None
+        assert process.stdin is not None
         with contextlib.suppress(OSError):
-            worker.stdin.write(msgspec.json.encode(Job(self.settings, self.detached, lock)) + b"\n")
-            worker.stdin.flush()
+            process.stdin.write(written(Job(self.settings, self.detached, lock)))
+            process.stdin.flush()
+        self._worker = Worker(process)
         if self.detached:
-            with contextlib.suppress(OSError):
-                worker.stdin.close()
-        self._worker = worker
+            self._worker.dismiss()
 
 
 def worker_lock(index: str) -> FileLock:
@@ -163,7 +186,9 @@ def _slept(seconds: float, stopped: Callable[[], bool]) -> bool:
 
 def main() -> None:
     """A worker: does what there is to do and ends, or ends when the program that started it does."""
-    job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
+    from .children import read
+
+    job = read(sys.stdin.buffer.readline(), Job)
     stop = threading.Event()
     if not job.detached:
 

@@ -17,7 +17,7 @@ from typing import BinaryIO
 import msgspec
 
 from .budget import Budget, Lost, Outcome, Progress, Stopped
-from .children import end, start
+from .children import end, read, start, written
 from .errors import SessionHistoryError
 from .settings import Settings
 
@@ -26,11 +26,12 @@ GRACE_SECONDS = 1.0
 
 
 class Order(msgspec.Struct):
-    """What a child is told, on the first line of its standard input. `seconds` is its budget; None: no end."""
+    """What a child is told, on the first line of its standard input. `deadline` is a moment of monotonic time, which is
+    the same in all processes; None: no end."""
 
     settings: Settings
     session_id: str | None
-    seconds: float | None
+    deadline: float | None
     readers: int
 
 
@@ -56,9 +57,9 @@ def refresh(
     assert child.stdin is not None and child.stdout is not None
     threading.Thread(target=_pump, args=(child.stdout, lines), daemon=True).start()
     try:
-        order = Order(settings, session_id, None if budget.deadline is None else budget.left(), readers)
+        order = Order(settings, session_id, budget.deadline, readers)
         with contextlib.suppress(OSError):
-            child.stdin.write(msgspec.json.encode(order) + b"\n")
+            child.stdin.write(written(order))
             child.stdin.flush()
         return _followed(lines, budget, progress)
     finally:
@@ -102,16 +103,15 @@ def main() -> None:
     from .pipeline import start_readers
     from .updating import Updater
 
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    order = read(sys.stdin.buffer.readline(), Order)
     # Before there is a second thread, so that they may be copies of this process.
     readers = start_readers(order.readers)
     threading.Thread(target=_end_with_the_caller, daemon=True).start()
-    deadline = None if order.seconds is None else time.monotonic() + order.seconds
     settings, index = order.settings, IndexFile(order.settings.index)
     desk = Desk(index, prefixes(root.path for root in settings.roots))
     updater = Updater(settings, index, Lookout(settings.roots), alone=True, readers=readers)
     try:
-        outcome = updater.refresh(desk, Budget(deadline), _Teller(), order.session_id)
+        outcome = updater.refresh(desk, Budget(order.deadline), _Teller(), order.session_id)
     except SessionHistoryError:
         return  # the caller tries for itself and meets the same error
     finally:

@@ -114,8 +114,10 @@ def _pi_roots(environ: Mapping[str, str]) -> tuple[Root, ...]:
 
 def _session_folder_in(settings: str, environ: Mapping[str, str]) -> str | None:
     """``sessionDir`` in one of Pi's settings files; a file that cannot be read or understood is logged and passed over."""
+    from .archive.files import open_regular
+
     try:
-        with open(settings, "rb") as file:
+        with open_regular(settings) as file:
             content = msgspec.json.decode(file.read().removeprefix(b"\xef\xbb\xbf"))
         folder = content.get("sessionDir") if isinstance(content, dict) else None
         if not isinstance(folder, str) or not folder.strip():
@@ -146,8 +148,13 @@ def _default_index(roots: tuple[Root, ...]) -> str:
 
     paths = "\0".join(sorted(root.path for root in roots))
     name = hashlib.sha256(paths.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    folder = platformdirs.user_cache_dir("harness-session-history", appauthor=False)
-    return os.path.join(folder, name, "history.sqlite3")
+    try:
+        folder = platformdirs.user_cache_dir("harness-session-history", appauthor=False)
+    except RuntimeError as problem:
+        raise _homeless() from problem
+    if folder.startswith("~"):
+        raise _homeless()
+    return os.path.join(_from_here("the cache folder", folder), name, "history.sqlite3")
 
 
 def _current(argument: object, environ: Mapping[str, str]) -> str | None:
@@ -191,6 +198,10 @@ def _absolute(source: str, path: str, environ: Mapping[str, str]) -> str:
     if path[:1] == "~":
         separators = (os.sep, os.altsep or os.sep)
         path = _home(environ) + path[1:] if path[1:2] in ("", *separators) else os.path.expanduser(path)
+    return _from_here(source, path)
+
+
+def _from_here(source: str, path: str) -> str:
     try:
         return os.path.abspath(path)
     except OSError as problem:
@@ -198,4 +209,15 @@ def _absolute(source: str, path: str, environ: Mapping[str, str]) -> str:
 
 
 def _home(environ: Mapping[str, str]) -> str:
-    return environ.get("USERPROFILE" if os.name == "nt" else "HOME", "") or os.path.expanduser("~")
+    name = "USERPROFILE" if os.name == "nt" else "HOME"
+    home = environ.get(name, "") or os.path.expanduser("~")
+    if home.startswith("~"):
+        raise _homeless()
+    return _from_here(name, home)
+
+
+def _homeless() -> InvalidRequest:
+    return InvalidRequest(
+        "the home folder is unknown",
+        hint="Set HOME, or name both the roots (SESSION_HISTORY_ROOTS) and the index file (SESSION_HISTORY_INDEX).",
+    )

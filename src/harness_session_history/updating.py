@@ -12,7 +12,6 @@ from . import log
 from .archive.sources import Walk
 from .budget import Budget, Lost, Outcome, Progress, Stopped
 from .desk import ATTEMPTS, Cancelled, Damaged, Desk, damaged_again, unavailable
-from .errors import RefreshIncomplete
 from .index.file import DAMAGE, LOG_BYTES, IndexFile
 from .index.upkeep import tidy, truncate_log
 from .index.writer import Overtaken, Writer
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 #: How long maintenance waits for the writer's lock to clean up.
 TIDY_SECONDS = 25.0
+#: And so long to have files read anew.
+MARK_SECONDS = 5.0
 
 
 class Updater:
@@ -99,16 +100,7 @@ class Updater:
         outcome = self.refresh(desk, budget, progress, session_id, look)
         if not outcome.settled:
             self.lookout.forget()
-            counts = outcome.counts()
-            unreadable = not (outcome.left or outcome.unsettled or outcome.waited)
-            raise RefreshIncomplete(
-                "the selected sessions could not all be brought up to date: "
-                + ", ".join(f"{count} {what}" for what, count in counts.items()),
-                hint="`session-history doctor` says what cannot be read; ask without refresh for the rest"
-                if unreadable
-                else "what was indexed stays indexed: ask again to go on, or ask without refresh",
-                details=counts,
-            )
+            raise outcome.incomplete()
 
     def maintain(
         self, stopped: Callable[[], bool], progress: Progress | None, desk: Desk, _cancelled: Callable[[], bool]
@@ -124,6 +116,31 @@ class Updater:
             return  # whoever has written meanwhile leaves the rest to the next round
         except DAMAGE as error:
             self._forsake(desk, error)
+        except (apsw.Error, OSError) as error:
+            desk.close()
+            raise unavailable("written", error) from error
+
+    def read_anew(self, paths: list[bytes], desk: Desk, cancelled: Callable[[], bool]) -> bool:
+        """Has the next refresh, whoever's it is, read these files from their start. False if somebody else writes just now
+        (and may be reading them). Raises IndexUnavailable."""
+        connection = desk.connection()
+        try:
+            with self.index.lock().held(MARK_SECONDS, cancelled) as held:
+                if not held:
+                    return False
+                writer = Writer(connection, partial(self.index.is_still, desk.identity))
+                writer.begin()
+                for path in paths:
+                    source = writer.source_at(path)
+                    if source is not None:
+                        writer.mark_changed(source[0])
+                writer.commit()
+            return True
+        except Overtaken:
+            return False
+        except DAMAGE as error:
+            self._forsake(desk, error)
+            return False
         except (apsw.Error, OSError) as error:
             desk.close()
             raise unavailable("written", error) from error

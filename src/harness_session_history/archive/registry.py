@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from .. import log
+from .files import open_regular
 from .names import MAX_SESSION_ID
 from .projection import one_line
 
@@ -46,7 +47,7 @@ class Registry:
             return self._entries
         try:
             if _state(os.stat(self._path)) != self._state:
-                with open(self._path, "rb") as file:
+                with open_regular(self._path) as file:
                     state = _state(os.fstat(file.fileno()))
                     self._entries, self._state = _merge(file), state
         except FileNotFoundError:

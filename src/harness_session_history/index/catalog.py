@@ -16,6 +16,7 @@ from .schema import SLOT_SHIFT
 from .soundness import Unsound
 
 if TYPE_CHECKING:
+    from ..archive.entries import FileIdentity
     from ..archive.sources import SourceFile
     from .freshness import Difference
 
@@ -42,6 +43,9 @@ class Catalog:
         self.below = below
         #: Keys of the sessions whose files lie under none of the roots.
         self.outside: set[int] = set()
+        #: Files whose bytes do not say what was indexed of them, though they seem to have only grown since: with the state
+        #: in which they were found so. Whoever can write takes them from here and has them read again.
+        self.doubted: dict[bytes, FileIdentity] = {}
         self.revision = -1
         self.snapshot_at: int | None = None
         self.purge = self.merge = False

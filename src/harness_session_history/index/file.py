@@ -163,7 +163,7 @@ class IndexFile:
     def _open(self) -> apsw.Connection:
         connection = None
         try:
-            connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+            connection = open_database(self.path, apsw.SQLITE_OPEN_READWRITE)
             connection.set_busy_timeout(BUSY_MS)
             _configure(connection)
             connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018  (the first read opens the WAL)
@@ -180,9 +180,9 @@ class IndexFile:
     def open_read_only(self) -> apsw.Connection:
         """Opens an index in a folder that cannot be written: what was checkpointed, never a half-applied log."""
         if self.log_bytes():
-            connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
+            connection = open_database(self.path, apsw.SQLITE_OPEN_READONLY)
         else:
-            uri = "file:" + _uri_quoted(self.path) + "?mode=ro&immutable=1"
+            uri = _uri(self.path) + "?mode=ro&immutable=1"
             connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         try:
             connection.set_busy_timeout(BUSY_MS)
@@ -208,7 +208,7 @@ class IndexFile:
                 os.remove(self.path + suffix)
         # Made with its mode before SQLite sees it: the -wal and -shm files take the mode of the database.
         os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = open_database(self.path, apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.set_busy_timeout(BUSY_MS)
             connection.pragma("page_size", 8192)
@@ -269,7 +269,16 @@ def reading(connection: apsw.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
 
 
-def _uri_quoted(path: str) -> str:
+def open_database(path: str, flags: int) -> apsw.Connection:
+    """A connection to the database at a path, which need not be UTF-8. Raises apsw.Error."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return apsw.Connection(_uri(path), flags=flags | apsw.SQLITE_OPEN_URI)
+    return apsw.Connection(path, flags=flags)
+
+
+def _uri(path: str) -> str:
     from urllib.parse import quote
 
-    return quote(path.replace("\\", "/") if sys.platform == "win32" else path)
+    return "file:" + quote(os.fsencode(path.replace("\\", "/") if sys.platform == "win32" else path))

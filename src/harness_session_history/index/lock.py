@@ -23,15 +23,14 @@ class FileLock:
         """Takes the lock now if it is free; never waits. Raises OSError if the lock file cannot be made."""
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            _open.add(descriptor)
             if not _try_lock(descriptor):
-                os.close(descriptor)
+                _close(descriptor)
                 return False
             if self._is_there(descriptor):
                 self._descriptor = descriptor
                 return True
-            os.close(
-                descriptor
-            )  # the file was removed between opening and locking it: nobody else would meet this lock
+            _close(descriptor)  # the file was removed between opening and locking it: nobody else would meet this lock
 
     def _is_there(self, descriptor: int) -> bool:
         try:
@@ -59,11 +58,12 @@ class FileLock:
     def take_over(self, descriptor: int) -> None:
         """Holds a lock that the parent has taken and handed over."""
         self._descriptor = descriptor
+        _open.add(descriptor)
         os.set_inheritable(descriptor, False)
 
     def release(self) -> None:
         if self._descriptor is not None:
-            os.close(self._descriptor)  # closing drops the lock
+            _close(self._descriptor)  # closing drops the lock
             self._descriptor = None
 
     @contextlib.contextmanager
@@ -75,6 +75,26 @@ class FileLock:
         finally:
             if held:
                 self.release()
+
+
+#: The descriptors of this process that hold locks, or are about to.
+_open: set[int] = set()
+
+
+def _close(descriptor: int) -> None:
+    _open.discard(descriptor)
+    os.close(descriptor)
+
+
+def _after_in_child() -> None:
+    """In a process that was forked: as long as it had the descriptors too, the other one could not drop its locks."""
+    while _open:
+        with contextlib.suppress(OSError):
+            os.close(_open.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_in_child)
 
 
 if sys.platform == "win32":

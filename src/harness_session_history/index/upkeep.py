@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import apsw
 
+from .. import log
 from .file import BUSY_MS
 from .writer import Writer
 
@@ -84,11 +85,15 @@ def give_back(connection: apsw.Connection) -> bool:
 
 
 def truncate_log(connection: apsw.Connection, patience_ms: int = 0) -> bool:
-    """Moves the log into the database and empties it; False if a reader needs it (then it is left for another time)."""
+    """Moves the log into the database and empties it; False if a reader needs it, or the disk is full (then it is left for
+    another time: what is committed is in the log)."""
     connection.set_busy_timeout(patience_ms)
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     except (apsw.BusyError, apsw.LockedError):
+        return False
+    except apsw.Error as error:
+        log.warning("the log of the index cannot be emptied: %s", error)
         return False
     finally:
         connection.set_busy_timeout(BUSY_MS)

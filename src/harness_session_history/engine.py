@@ -6,23 +6,23 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
-from . import forks, log
+from . import log
 from .answering import Answerer
 from .archive.registry import Registry
 from .archive.sources import Walk
 from .budget import Budget, Outcome, Progress
-from .desk import ATTEMPTS, Cancelled, Damaged, Desk, closed, damaged_again, unavailable
+from .desk import ATTEMPTS, Cancelled, Damaged, Desk, damaged_again, unavailable
 from .errors import CitationUnavailable, IndexUnavailable, RefreshIncomplete, SessionNotFound
 from .index.file import IndexFile
 from .index.freshness import prefixes
-from .lanes import Call, Lane, Late, Step, Steps
+from .lanes import Lanes, Late, Step, Steps
 from .lookout import Lookout
 from .maintenance import Maintainer, changes, worker_lock
 from .request import AnyRequest, SearchRequest
@@ -47,23 +47,13 @@ FIRST_BUILD_SECONDS = 5.0
 RESERVE_SECONDS = 0.5
 
 
-class Engine:
+class Engine(Lanes):
     """Works for one history. `alone`: nobody's event loop has to be kept free, so large work needs no process of its own."""
 
     def __init__(self, settings: Settings, *, alone: bool) -> None:
         self.settings, self.alone = settings, alone
         self.maintainer = Maintainer(settings)
-        self.closed = False
-        #: Files that were read anew because of what an answer found in them, and their states at that time.
-        self._reread: dict[bytes, FileIdentity] = {}
-        self._set_up()
-        forks.follow(self)
-
-    def _set_up(self) -> None:
-        settings = self.settings
-        self.index = IndexFile(settings.index)
-        below = prefixes(root.path for root in settings.roots)
-        self.readers, self.writers = (Lane(name, Desk(self.index, below)) for name in ("read", "write"))
+        super().__init__(IndexFile(settings.index), prefixes(root.path for root in settings.roots))
         self.lookout = Lookout(settings.roots)
         self.answerer = Answerer(
             self.index,
@@ -72,8 +62,8 @@ class Engine:
             settings.current_session,
             self.maintainer.found_work,
         )
-        self._calls = 0
-        self._changed = threading.Condition()
+        #: Files that were read anew because of what an answer found in them, and their states at that time.
+        self._reread: dict[bytes, FileIdentity] = {}
 
     @cached_property
     def updater(self) -> Updater:
@@ -82,70 +72,13 @@ class Engine:
 
         return Updater(self.settings, self.index, self.lookout, alone=self.alone)
 
-    def renew(self) -> None:
-        """In a process that was forked: what belongs to the other one is forgotten."""
-        self.maintainer.forget()
-        self.__dict__.pop("updater", None)
-        self._set_up()
-
     def close(self) -> None:
-        """Refuses new calls, waits for those that run, ends the threads and connections."""
-        with self._changed:
-            self.closed = True
-            self._changed.wait_for(lambda: not self._calls)
-        self.readers.close()
-        self.writers.close()
+        super().close()
         self.maintainer.stop()
 
-    # -- who runs what ------------------------------------------------------------------------------------------------
-
-    async def awaited(self, steps: Steps) -> Any:
-        """Runs the steps outside the caller's loop; cancelling the caller stops the work."""
-        import asyncio
-
-        self._begin()
-        call = Call(steps, self._end)
-        try:
-            return await asyncio.wrap_future(call.answer)
-        except asyncio.CancelledError:
-            call.cancelled.set()
-            raise
-
-    def run(self, steps: Steps) -> Any:
-        """Runs the steps in this thread."""
-        with self._call():
-            try:
-                step = next(steps)
-                while True:
-                    try:
-                        result = step.lane.run(step.job, lambda: False, step.until)
-                    except Exception as error:  # noqa: BLE001  (the steps decide what it means)
-                        step = steps.throw(error)
-                    else:
-                        step = steps.send(result)
-            except StopIteration as end:
-                return end.value
-
-    @contextmanager
-    def _call(self) -> Iterator[None]:
-        self._begin()
-        try:
-            yield
-        finally:
-            self._end()
-
-    def _begin(self) -> None:
-        """Counts a call, for which closing will wait. Raises IndexUnavailable."""
-        forks.check(self.settings.index)
-        with self._changed:
-            if self.closed:
-                raise closed()
-            self._calls += 1
-
-    def _end(self) -> None:
-        with self._changed:
-            self._calls -= 1
-            self._changed.notify_all()
+    def renew(self) -> None:
+        super().renew()
+        self.maintainer.forget()
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
@@ -198,7 +131,10 @@ class Engine:
         if deadline is None:
             self.writers.submit(job, threading.Event()).add_done_callback(_log_failure)
             return False
-        yield Step(self.writers, job, deadline)
+        try:
+            yield Step(self.writers, job, deadline)
+        except Late:
+            return False
         return True
 
     def _read_anew(self, files: dict[bytes, FileIdentity], desk: Desk, cancelled: Callable[[], bool]) -> None:
@@ -298,7 +234,7 @@ class Engine:
     def maintain_alone(self, stopped: Callable[[], bool], watch: bool, progress: Progress | None) -> None:
         """Maintenance as the one worker of the index; with `watch`, whenever something changes, until it is `stopped` or the
         history closed. Raises IndexUnavailable."""
-        with self._call():
+        with self.call():
             lock = worker_lock(self.settings.index)
             self.writers.submit(lambda desk, _cancelled: desk.connection(), threading.Event()).result()
             try:
@@ -322,7 +258,7 @@ class Engine:
 
     def maintain(self, stopped: Callable[[], bool], progress: Progress | None = None) -> None:
         """One round of maintenance in the writing lane: refresh, purge, empty the log. Raises IndexUnavailable."""
-        with self._call():
+        with self.call():
             self._maintain(stopped, progress)
 
     def _maintain(self, stopped: Callable[[], bool], progress: Progress | None) -> None:

@@ -16,22 +16,21 @@ from . import children
 from .errors import IndexUnavailable
 
 if TYPE_CHECKING:
-    from .engine import Engine
-    from .lanes import Lane
+    from .lanes import Lane, Lanes
 
 #: How long the program that forks waits for calls that run.
 WAIT_SECONDS = 0.3
 
-_engines: weakref.WeakValueDictionary[int, Engine] = weakref.WeakValueDictionary()
+_known: weakref.WeakValueDictionary[int, Lanes] = weakref.WeakValueDictionary()
 #: The lanes that each thread which is about to fork has put to rest.
 _resting: dict[int, list[Lane]] = {}
 #: Index files that were in use when this process was forked.
 _inherited: set[str] = set()
 
 
-def follow(engine: Engine) -> None:
-    """Has an engine put to rest before a fork, and renewed in the child."""
-    _engines[id(engine)] = engine
+def follow(lanes: Lanes) -> None:
+    """Has the lanes put to rest before a fork, and renewed in the child."""
+    _known[id(lanes)] = lanes
 
 
 def check(index: str) -> None:
@@ -43,19 +42,19 @@ def check(index: str) -> None:
         )
 
 
-def _live() -> list[Engine]:
-    return [engine for reference in _engines.valuerefs() if (engine := reference()) is not None]
+def _all() -> list[Lanes]:
+    return [lanes for reference in _known.valuerefs() if (lanes := reference()) is not None]
 
 
 def _before() -> None:
     if children.copying:
         return  # that copy has nothing to do with any index
     until = time.monotonic() + WAIT_SECONDS
-    lanes = _resting[threading.get_ident()] = []
-    for engine in _live():
-        for lane in (engine.readers, engine.writers):
+    resting = _resting[threading.get_ident()] = []
+    for lanes in _all():
+        for lane in (lanes.readers, lanes.writers):
             if lane.rest(max(0.0, until - time.monotonic())):
-                lanes.append(lane)
+                resting.append(lane)
 
 
 def _after_in_parent() -> None:
@@ -68,10 +67,10 @@ def _after_in_child() -> None:
         return
     rested = _resting.pop(threading.get_ident(), [])
     _resting.clear()
-    for engine in _live():
-        if engine.readers not in rested or engine.writers not in rested:
-            _inherited.add(engine.settings.index)
-        engine.renew()
+    for lanes in _all():
+        if lanes.readers not in rested or lanes.writers not in rested:
+            _inherited.add(lanes.index.path)
+        lanes.renew()
 
 
 if hasattr(os, "register_at_fork"):

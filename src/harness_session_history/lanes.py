@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from . import forks
 from .desk import Cancelled, Desk, closed
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
+
+    from .index.file import IndexFile
 
 T = TypeVar("T")
 Job = Callable[[Desk, Callable[[], bool]], T]
@@ -102,7 +106,7 @@ Steps = Generator[Step, Any, Any]
 
 
 class Call:
-    """A call under way: the end of one step begins the next, in the thread of the lane, whatever the caller does."""
+    """A call that is awaited: the end of one step begins the next, in the thread of the lane, whatever the caller does."""
 
     def __init__(self, steps: Steps, ended: Callable[[], None]) -> None:
         from concurrent.futures import Future
@@ -132,3 +136,78 @@ class Call:
             self._go_on(partial(self._steps.send, future.result()))
         else:
             self._go_on(partial(self._steps.throw, error))
+
+
+class Lanes:
+    """The lane that reads and the one that writes over one index, and the calls that run in them. `below`: see `Catalog`."""
+
+    def __init__(self, index: IndexFile, below: tuple[bytes, ...]) -> None:
+        self.index, self._below = index, below
+        self.closed = False
+        self._set_up()
+        forks.follow(self)
+
+    def _set_up(self) -> None:
+        self.readers, self.writers = (Lane(name, Desk(self.index, self._below)) for name in ("read", "write"))
+        self._running = 0
+        self._changed = threading.Condition()
+
+    def renew(self) -> None:
+        """In a process that was forked: what belongs to the other one is forgotten."""
+        self._set_up()
+
+    def close(self) -> None:
+        """Refuses new calls, waits for those that run, ends the threads and connections."""
+        with self._changed:
+            self.closed = True
+            self._changed.wait_for(lambda: not self._running)
+        self.readers.close()
+        self.writers.close()
+
+    async def awaited(self, steps: Steps) -> Any:
+        """Runs a call outside the caller's loop; cancelling the caller stops the work. Raises IndexUnavailable if closed."""
+        import asyncio
+
+        self._begin()
+        call = Call(steps, self._end)
+        try:
+            return await asyncio.wrap_future(call.answer)
+        except asyncio.CancelledError:
+            call.cancelled.set()
+            raise
+
+    def run(self, steps: Steps) -> Any:
+        """Runs a call in this thread. Raises IndexUnavailable if closed."""
+        with self.call():
+            try:
+                step = next(steps)
+                while True:
+                    try:
+                        result = step.lane.run(step.job, lambda: False, step.until)
+                    except Exception as error:  # noqa: BLE001  (the steps decide what it means)
+                        step = steps.throw(error)
+                    else:
+                        step = steps.send(result)
+            except StopIteration as end:
+                return end.value
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """What is done within is a call, for which closing waits. Raises IndexUnavailable if closed."""
+        self._begin()
+        try:
+            yield
+        finally:
+            self._end()
+
+    def _begin(self) -> None:
+        forks.check(self.index.path)
+        with self._changed:
+            if self.closed:
+                raise closed()
+            self._running += 1
+
+    def _end(self) -> None:
+        with self._changed:
+            self._running -= 1
+            self._changed.notify_all()

@@ -252,3 +252,24 @@ def test_a_phrase_that_stands_again_and_again_but_for_its_end_is_told_apart_at_o
     matcher = Matcher(parse(phrase))
     assert matcher.spans("-".join(["ab"] * 39)) == []
     assert matcher.spans("-".join(["ab"] * 41)) == [(0, 119, 0), (3, 122, 0)]
+
+
+@pytest.mark.parametrize(
+    ("query", "noise", "hit"),
+    [
+        ("foo.bar", "it is for them. ", "see foo.bar there"),
+        ("wrong-book", "the wrong answer came. ", "it was wrong-book again"),
+        ("pre-commit", "one more commit here. ", "run pre-commit now"),
+        ("v1.2.3", "version 123 was 1. ", "tag v1.2.3 pushed"),
+        ('"is it"', "this item is good. ", "what is it really"),
+        ("user@host", "the user said so. ", "mail user@host now"),
+        ("maxRetryCount", "retry the count. ", "set max_retry_counts now"),
+        ("max-retry-count", "retry max. ", "set maxRetryCount now"),
+    ],
+)
+def test_a_term_of_parts_is_shown_though_its_parts_stand_alone_again_and_again(
+    query: str, noise: str, hit: str
+) -> None:
+    text = noise * 1500 + hit + " " + noise * 20
+    assert hit in matcher(query).snippet(text, 120)[0]
+    assert matcher(query).held(text) == {0} and not matcher(query).held(noise * 1500)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from .analysis import is_unspaced
@@ -21,8 +21,9 @@ class _Form(NamedTuple):
 class Pattern:
     """One term, ready to be looked for.
 
-    In a folded text it is looked for by ``expression``, where each of its parts must stand as it is, and else by
-    ``needles``: one of them stands wherever the term does, about ``before`` behind its beginning.
+    In a folded text it is looked for by ``expression``, where each of its parts must stand as it is; by ``pair``, two
+    neighbours of its parts in any form; or by ``needles``, for a single word: one of them stands wherever the term does.
+    A pair stands about ``before`` behind the term's beginning.
     """
 
     def __init__(self, term: Term) -> None:
@@ -35,11 +36,13 @@ class Pattern:
         self.unspaced = all(is_unspaced(part) for part in parts)
         literal = not self.single and (self.exact or self.unspaced)
         self.expression = self._expression(parts) if literal else None
-        anchor = max(range(len(term.words)), key=lambda i: len(term.words[i].whole))
-        self.needles = self._needles(term.words[anchor])
+        self.needles = self._needles(max(term.words, key=lambda word: len(word.whole)))
+        self.pair: re.Pattern[str] | None = None
+        self.before = 0
+        if not self.single and not literal:
+            self.pair, self.before = self._pair(term.words)
         #: What one of its words begins with or holds, wherever the term stands.
         self.hints = [needle.lower() for word in term.words for needle in self._needles(word)]
-        self.before = sum([len(word.whole) + 1 for word in term.words[:anchor]])
         self._known: dict[str, bool] = {}
 
     def _form(self, word: Word) -> _Form:
@@ -55,10 +58,23 @@ class Pattern:
         return re.compile(rf"(?:[^\w{unknown}]|_)*+".join([re.escape(part) for part in parts]))
 
     def _needles(self, word: Word) -> list[str]:
-        words = [max(word.parts, key=len), word.whole, *word.relatives]
+        return self._beginnings([max(word.parts, key=len), word.whole, *word.relatives])
+
+    def _beginnings(self, words: Sequence[str]) -> list[str]:
+        """What the words begin with in all their forms."""
         if not self.exact:  # a stem differs from its word in the last letter at most
             words = [stem[:-1] if len(stem) > 2 else stem for stem in stems(words)]
         return [w for w in dict.fromkeys(words) if not any(w != o and w.startswith(o) for o in words)]
+
+    def _pair(self, words: Sequence[Word]) -> tuple[re.Pattern[str], int]:
+        """Finds two neighbours of the parts, written together or apart and in any form; how far they are from the beginning."""
+        parts: list[tuple[str, ...]] = []
+        for word in words:
+            parts += [(part,) for part in word.parts] if len(word.parts) > 1 else [(*word.parts, *word.relatives)]
+        begin = max(range(len(parts) - 1), key=lambda at: len(parts[at][0]) + len(parts[at + 1][0]))
+        first, second = ("|".join(map(re.escape, self._beginnings(forms))) for forms in parts[begin : begin + 2])
+        pair = re.compile(rf"(?:{first})[^\W_]*[\W_]*(?:{second})")
+        return pair, sum([len(forms[0]) + 1 for forms in parts[:begin]])
 
     def is_word(self, word: str) -> bool:
         """Whether one folded ``word`` is this term of a single word."""

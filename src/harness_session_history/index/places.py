@@ -28,17 +28,25 @@ def candidates(pattern: Pattern, term: int, text: str, folded: str, start: int, 
     if pattern.expression is not None:
         match = pattern.expression.search(folded, start, end)
         while match:
-            yield Place(match.start(), match.end(), term, pattern.unspaced)
+            ends = pattern.prefix or _ends_word(text, folded, match.end())
+            if pattern.unspaced or (ends and _begins_word(text, folded, match.start())):
+                yield Place(match.start(), match.end(), term, pattern.unspaced)
             match = pattern.expression.search(folded, match.start() + 1, end)
+        return
+    if pattern.pair is not None:
+        match = pattern.pair.search(folded, start, end)
+        while match:
+            begin = match.start()
+            if _begins_word(text, folded, begin):
+                yield Place(max(0, begin - pattern.before), max(match.end(), begin + pattern.length), term, False)
+            match = pattern.pair.search(folded, begin + 1, end)
         return
     for needle in pattern.needles:
         position = folded.find(needle, start, end)
         while position >= 0:
             after = position + len(needle)
             if _begins_word(text, folded, position):
-                if not pattern.single:
-                    yield Place(max(0, position - pattern.before), position + pattern.length, term, False)
-                elif is_unspaced(folded[position]):
+                if is_unspaced(folded[position]):
                     yield Place(position, after, term, True)
                 elif position and in_word(folded[position - 1]):  # at a capital, where the word may be cut or not
                     yield Place(position, after, term, False)
@@ -61,6 +69,13 @@ def _word(pattern: Pattern, term: int, text: str, folded: str, position: int, af
 def _begins_word(text: str, folded: str, position: int) -> bool:
     """Whether a word may begin at ``position``: behind no letter, at a change of case or in an unspaced script."""
     if position == 0 or not in_word(folded[position - 1]) or text[position].isupper():
+        return True
+    return is_unspaced(folded[position]) or is_unspaced(folded[position - 1])
+
+
+def _ends_word(text: str, folded: str, position: int) -> bool:
+    """Whether a word may end before ``position``: no letter follows, or a change of case or of script."""
+    if position >= len(folded) or not in_word(folded[position]) or text[position].isupper():
         return True
     return is_unspaced(folded[position]) or is_unspaced(folded[position - 1])
 

@@ -264,7 +264,8 @@ def test_a_call_that_has_begun_is_finished_in_all_its_steps_before_the_history_i
         call = asyncio.create_task(history(query="word", refresh=True))
         await asyncio.sleep(0)
         closing = asyncio.create_task(history.close())
-        await asyncio.sleep(0.05)
+        while not history._engine.closed:
+            await asyncio.sleep(0.01)
         with pytest.raises(IndexUnavailable, match="closed"):
             await history(query="word")
         assert not closing.done()
@@ -325,8 +326,8 @@ def test_whoever_closes_a_history_second_waits_for_the_first(world: World) -> No
 def test_a_refresh_that_waits_for_another_of_its_history_is_incomplete_at_its_deadline_and_never_done(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "REFRESH_SECONDS", 0.1)
     history = behind(world)
+    monkeypatch.setattr(engine, "REFRESH_SECONDS", 0.1)
     done: list[object] = []
     plain = history._engine.updater.refresh_fully
     monkeypatch.setattr(history._engine.updater, "refresh_fully", lambda *a, **k: (done.append(a), plain(*a, **k)))
@@ -346,8 +347,8 @@ def test_a_refresh_that_waits_for_another_of_its_history_is_incomplete_at_its_de
 def test_a_refresh_in_a_thread_of_its_own_waits_no_longer_for_a_busy_lane(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "REFRESH_SECONDS", 0.1)
     history = behind(world)
+    monkeypatch.setattr(engine, "REFRESH_SECONDS", 0.1)
 
     async def scenario() -> None:
         async with Busy(world, history):

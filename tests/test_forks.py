@@ -68,7 +68,7 @@ def test_a_history_that_is_used_by_both_processes_at_the_same_time_answers_both(
 history = SessionHistory()
 found(history, refresh=True)
 def ask():
-    print(*[found(history, refresh=True) for _ in range(20)])
+    sys.stdout.write(" ".join(str(found(history, refresh=True)) for _ in range(20)) + "\\n")
 child = in_child(ask)
 ask()
 ended(child)

@@ -206,6 +206,12 @@ def test_watching_takes_in_what_comes_until_it_is_cancelled(world: World, monkey
     until(lambda: is_free(worker_lock(str(world.index))))
 
 
+def test_what_came_before_the_watcher_was_there_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watchfiles = pytest.importorskip("watchfiles")
+    monkeypatch.setattr(watchfiles, "watch", lambda *_, **__: iter([set(), set(), set()]))  # it sees nothing
+    assert len(list(maintenance.changes([str(tmp_path)], lambda: False))) == 1
+
+
 def test_watching_ends_when_the_history_is_closed(world: World) -> None:
     behind(world)
     history = world.history()

@@ -273,3 +273,8 @@ def test_a_term_of_parts_is_shown_though_its_parts_stand_alone_again_and_again(
     text = noise * 1500 + hit + " " + noise * 20
     assert hit in matcher(query).snippet(text, 120)[0]
     assert matcher(query).held(text) == {0} and not matcher(query).held(noise * 1500)
+
+
+def test_encoded_data_is_looked_through_at_once() -> None:
+    data = "isab" * 250_000
+    assert not matcher("is-done").held(f"{data} {'-' * 100_000} {data}") and matcher("is-done").held(data + " is -- done")

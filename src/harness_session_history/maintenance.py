@@ -161,7 +161,7 @@ def changes(roots: list[str], stopped: Callable[[], bool]) -> Iterator[None]:
         while _slept(POLL_SECONDS, stopped):
             yield
         return
-    looked = time.monotonic()
+    looked = -LOOK_SECONDS  # at first at once: something may have come before the watcher was there
     for found in watch(
         *present, rust_timeout=500, yield_on_timeout=True, debounce=200, step=50, ignore_permission_denied=True
     ):

@@ -11,6 +11,9 @@ from .query import Term, Word
 from .tokens import Reading, stems
 
 
+_ENDING = 20  # letters that a form of a word has behind its stem, at most
+
+
 class _Form(NamedTuple):
     """How one word of a term may stand in a text: as these tokens, or as one of ``wholes``."""
 
@@ -73,7 +76,7 @@ class Pattern:
             parts += [(part,) for part in word.parts] if len(word.parts) > 1 else [(*word.parts, *word.relatives)]
         begin = max(range(len(parts) - 1), key=lambda at: len(parts[at][0]) + len(parts[at + 1][0]))
         first, second = ("|".join(map(re.escape, self._beginnings(forms))) for forms in parts[begin : begin + 2])
-        pair = re.compile(rf"(?:{first})[^\W_]*[\W_]*(?:{second})")
+        pair = re.compile(rf"(?:{first})[^\W_]{{0,{_ENDING}}}[\W_]*+(?:{second})")
         return pair, sum([len(forms[0]) + 1 for forms in parts[:begin]])
 
     def is_word(self, word: str) -> bool:

@@ -855,3 +855,8 @@ def test_an_answer_that_meets_a_file_that_was_rewritten_within_has_it_read_anew(
 def test_what_is_opened_in_a_file_that_was_rewritten_within_is_read_anew(world: World) -> None:
     session, changed = rewritten_within_and_grown(world)
     assert world.opened(session, changed, refresh=True)[2] == "the password is removed"
+
+
+def test_a_hint_that_meets_a_file_that_was_rewritten_within_has_it_read_anew(world: World) -> None:
+    rewritten_within_and_grown(world)
+    assert world.texts("password removed") == ["the password is removed"]  # (the old words are near to these)

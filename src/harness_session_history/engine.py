@@ -106,7 +106,7 @@ class Engine(Lanes):
                     # Nothing is indexed yet (or any more): build for a short while and answer from what that gave.
                     yield from self._first_built()
                     answer = yield Step(self.readers, partial(self.answerer.answered, request, True))
-                if doubted or not answer.get("unavailableSessionIds"):
+                if doubted or not self.readers.desk.catalog.doubted:
                     return answer
                 doubted = yield from self._doubts(deadline)
                 if not doubted:

@@ -277,4 +277,6 @@ def test_a_term_of_parts_is_shown_though_its_parts_stand_alone_again_and_again(
 
 def test_encoded_data_is_looked_through_at_once() -> None:
     data = "isab" * 250_000
-    assert not matcher("is-done").held(f"{data} {'-' * 100_000} {data}") and matcher("is-done").held(data + " is -- done")
+    assert not matcher("is-done").held(f"{data} {'-' * 100_000} {data}") and matcher("is-done").held(
+        data + " is -- done"
+    )

@@ -221,6 +221,10 @@ def test_every_query_runs_or_is_refused(query: str) -> None:
         rows(searched, term.expression)
 
 
+def test_a_letter_that_this_python_does_not_know_is_found_beside_others() -> None:
+    assert Matcher(parse("00A\U00018cd6")).holds("00A\U00018cd6")
+
+
 @given(st.lists(words, min_size=1, max_size=6), st.data())
 @settings(max_examples=200)
 def test_any_run_of_words_finds_its_text(several: list[str], data: st.DataObject) -> None:

@@ -10,7 +10,6 @@ from .analysis import is_unspaced
 from .query import Term, Word
 from .tokens import Reading, stems
 
-
 _ENDING = 20  # letters that a form of a word has behind its stem, at most
 
 
@@ -56,9 +55,7 @@ class Pattern:
 
     @staticmethod
     def _expression(parts: list[str]) -> re.Pattern[str]:
-        # Letters newer than this Python are no letters to it, but they are words of the term all the same.
-        unknown = re.escape("".join([c for part in parts for c in part if not c.isalnum()]))
-        return re.compile(rf"(?:[^\w{unknown}]|_)*+".join([re.escape(part) for part in parts]))
+        return re.compile(_between(parts).join([re.escape(part) for part in parts]))
 
     def _needles(self, word: Word) -> list[str]:
         return self._beginnings([max(word.parts, key=len), word.whole, *word.relatives])
@@ -76,7 +73,8 @@ class Pattern:
             parts += [(part,) for part in word.parts] if len(word.parts) > 1 else [(*word.parts, *word.relatives)]
         begin = max(range(len(parts) - 1), key=lambda at: len(parts[at][0]) + len(parts[at + 1][0]))
         first, second = ("|".join(map(re.escape, self._beginnings(forms))) for forms in parts[begin : begin + 2])
-        pair = re.compile(rf"(?:{first})[^\W_]{{0,{_ENDING}}}[\W_]*+(?:{second})")
+        between = _between([form for forms in parts for form in forms])
+        pair = re.compile(rf"(?:{first})[^\W_]{{0,{_ENDING}}}{between}(?:{second})")
         return pair, sum([len(forms[0]) + 1 for forms in parts[:begin]])
 
     def is_word(self, word: str) -> bool:
@@ -128,3 +126,10 @@ class Pattern:
             if end:
                 return end
         return 0
+
+
+def _between(words: list[str]) -> str:
+    """An expression for what may stand between two of some words."""
+    # Letters newer than this Python are no letters to it, but they are words of the term all the same.
+    unknown = re.escape("".join([c for word in words for c in word if not c.isalnum()]))
+    return rf"(?:[^\w{unknown}]|_)*+"

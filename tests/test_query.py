@@ -221,8 +221,9 @@ def test_every_query_runs_or_is_refused(query: str) -> None:
         rows(searched, term.expression)
 
 
-def test_a_letter_that_this_python_does_not_know_is_found_beside_others() -> None:
-    assert Matcher(parse("00A\U00018cd6")).holds("00A\U00018cd6")
+@pytest.mark.parametrize("text", ["00A\U00018cd6", "00\U00040000:0"])
+def test_a_letter_that_this_python_does_not_know_is_found_beside_others(text: str) -> None:
+    assert Matcher(parse(text)).holds(text)
 
 
 @given(st.lists(words, min_size=1, max_size=6), st.data())

@@ -55,7 +55,8 @@ class Pattern:
 
     @staticmethod
     def _expression(parts: list[str]) -> re.Pattern[str]:
-        return re.compile(_between(parts).join([re.escape(part) for part in parts]))
+        _, between = _classes(parts)
+        return re.compile(f"{between}*+".join([re.escape(part) for part in parts]))
 
     def _needles(self, word: Word) -> list[str]:
         return self._beginnings([max(word.parts, key=len), word.whole, *word.relatives])
@@ -73,8 +74,8 @@ class Pattern:
             parts += [(part,) for part in word.parts] if len(word.parts) > 1 else [(*word.parts, *word.relatives)]
         begin = max(range(len(parts) - 1), key=lambda at: len(parts[at][0]) + len(parts[at + 1][0]))
         first, second = ("|".join(map(re.escape, self._beginnings(forms))) for forms in parts[begin : begin + 2])
-        between = _between([form for forms in parts for form in forms])
-        pair = re.compile(rf"(?:{first})[^\W_]{{0,{_ENDING}}}{between}(?:{second})")
+        letter, between = _classes([form for forms in parts for form in forms])
+        pair = re.compile(f"(?:{first}){letter}{{0,{_ENDING}}}{between}*+(?:{second})")
         return pair, sum([len(forms[0]) + 1 for forms in parts[:begin]])
 
     def is_word(self, word: str) -> bool:
@@ -128,8 +129,8 @@ class Pattern:
         return 0
 
 
-def _between(words: list[str]) -> str:
-    """An expression for what may stand between two of some words."""
+def _classes(words: list[str]) -> tuple[str, str]:
+    """Expressions for a letter of some words and for what may stand between two of them."""
     # Letters newer than this Python are no letters to it, but they are words of the term all the same.
     unknown = re.escape("".join([c for word in words for c in word if not c.isalnum()]))
-    return rf"(?:[^\w{unknown}]|_)*+"
+    return rf"(?:[^\W_]{f'|[{unknown}]' if unknown else ''})", rf"(?:[^\w{unknown}]|_)"

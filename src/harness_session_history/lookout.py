@@ -21,7 +21,7 @@ from .settings import Root
 #: what is likeliest to change has not; a look that costs less than CHEAP_SECONDS is taken anew by every call.
 FRESH_SECONDS, KEEP_FACTOR, CHEAP_SECONDS = 2.0, 10, 0.01
 #: Of the files so many that were written last are looked at by every call, with their folders and the roots.
-WATCHED = 64
+WATCHED = 16
 #: How far the time stamps of a file system may lie behind the clock.
 TICK_SECONDS = 0.02
 

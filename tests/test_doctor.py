@@ -961,3 +961,25 @@ def test_what_a_file_is_called_cannot_steer_a_terminal(world: World) -> None:
     (world.archive.root / f"2026-03-02T10-00-00-000Z_{uid('c')}.jsonl").symlink_to("/nowhere/\x1b[31m")
     world.make_index()
     assert "\x1b" not in render_report(world.report(), color=False)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="homes are found in another way")
+def test_a_user_without_a_home_folder_is_helped_with_the_places_that_he_names(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(_: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    for name in ("HOME", "XDG_CACHE_HOME", "PI_CODING_AGENT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    world.session().save()
+    problem = names(world.report()["problems"], "no_index")
+    assert shlex.split(problem["command"])[1:] == [
+        "--root", str(world.archive.root), "--index", str(world.index), "refresh",
+    ]  # fmt: skip
+    world.make_index()
+    assert world.reasons("nothing") == ["unknown"]
+    world.index.parent.chmod(0o755)
+    (world.index.parent / "other").touch()
+    assert "--index FILE" in names(world.report()["problems"], "index_refused")["command"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import apsw
@@ -16,6 +16,7 @@ from .archive.discovery import walk
 from .archive.files import Unreadable, open_transcript
 from .archive.registry import Registry, RegistryEntry
 from .archive.sources import Walk
+from .errors import InvalidRequest
 from .index.catalog import Catalog
 from .index.freshness import Difference, compare, prefixes
 from .index.health import Health, reading
@@ -44,24 +45,36 @@ class Case:
 
         `index` stands in for its index.
         """
-        usual = Settings.resolve()
+        own, usual = self.settings, usual_settings()
         given: list[str] = []
-        if [r.path for r in self.settings.roots] != [r.path for r in usual.roots]:
-            for root in self.settings.roots:
-                given += ["--root", root.path]
-        index = index or self.settings.index
-        if index != Settings.resolve(roots=[r.path for r in self.settings.roots]).index:
+        roots = [root.path for root in own.roots]
+        if usual is None or roots != [root.path for root in usual.roots]:
+            for root in roots:
+                given += ["--root", root]
+        index = index or own.index
+        there = usual_settings(roots=roots)
+        if there is None or index != there.index:
             given += ["--index", index]
-        if self.settings.current_session and self.settings.current_session != usual.current_session:
-            given += ["--current", self.settings.current_session]
-        if self.settings.registry and self.settings.registry != usual.registry:
-            given += ["--registry", self.settings.registry]
+        if own.current_session and (usual is None or own.current_session != usual.current_session):
+            given += ["--current", own.current_session]
+        if own.registry and (usual is None or own.registry != usual.registry):
+            given += ["--registry", own.registry]
         return " ".join(map(for_shell, ["session-history", *given, *words]))
 
-    def usual_index(self) -> str:
-        """Where the index of these roots is if nobody names another place."""
-        environ = {name: value for name, value in os.environ.items() if name != "SESSION_HISTORY_INDEX"}
-        return Settings.resolve(roots=[root.path for root in self.settings.roots], environ=environ).index
+    def usual_index(self) -> str | None:
+        """Where the index of these roots is if nobody names another place; None if there is no such place."""
+        usual = usual_settings("SESSION_HISTORY_INDEX", roots=[root.path for root in self.settings.roots])
+        return None if usual is None else usual.index
+
+
+def usual_settings(*without: str, roots: Iterable[str] | None = None) -> Settings | None:
+    """The settings that the environment gives (`without` some of its variables), None if it does not give all: a user may
+    have no home folder."""
+    environ = {name: value for name, value in os.environ.items() if name not in without}
+    try:
+        return Settings.resolve(roots=None if roots is None else tuple(roots), environ=environ)
+    except InvalidRequest:
+        return None
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 from .archive.inspection import named_files
 from .archive.names import named_id
-from .casework import Case, shown, why_unreadable
+from .casework import Case, shown, usual_settings, why_unreadable
 from .index.records import SessionRow
 from .index.schema import FOREIGN, GONE, UNREADABLE
 from .tracing import EntryTrace, Finding
@@ -143,11 +143,9 @@ def _unknown_session(case: Case, session_id: str, files: list[tuple[bytes, str]]
 
 def _outside(case: Case, session_id: str) -> str | None:
     """A file in Pi's own places, where these are not among the roots."""
-    from .settings import Settings
-
-    environ = {name: value for name, value in os.environ.items() if name != "SESSION_HISTORY_ROOTS"}
+    usual = usual_settings("SESSION_HISTORY_ROOTS")
     known = {root.path for root in case.settings.roots}
-    for root in Settings.resolve(environ=environ).roots:
+    for root in usual.roots if usual is not None else ():
         if root.path not in known:
             for path, _ in named_files(root.path, session_id):
                 return shown(path)

@@ -96,7 +96,7 @@ def _of_index(case: Case, found: Problems) -> None:
             "error",
             "index_refused",
             f"The index is refused: {health.reason}. Set SESSION_HISTORY_INDEX or --index to a file in a folder of its own.",
-            case.command("refresh", index=case.usual_index()),
+            case.command("refresh", index=case.usual_index() or "FILE"),
         )
     elif health.state in ("foreign", "outdated"):
         found.add(

@@ -321,3 +321,8 @@ def test_words_are_corrected_among_punctuation_in_identifiers_and_in_other_scrip
 ) -> None:
     world.say("a", "the deployment", "ошибка в коде", "max_retry_count", "in src/pool/handler.ts")
     assert hints(world, query)["suggestion"] == better
+
+
+def test_where_a_term_must_be_dropped_the_corrected_ones_are_kept(world: World) -> None:
+    world.say("a", "the rollback decision", "a migration", "one more migration")
+    assert hints(world, "rollback decison migration")["suggestion"] == "rollback decision"

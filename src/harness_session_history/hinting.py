@@ -214,7 +214,7 @@ class _Helper:
         yield [word for word, count in zip(written, counts, strict=True) if count]
         present = [(count, at) for at, count in enumerate(counts) if count]
         for _, dropped in sorted(present):
-            yield [word for at, word in enumerate(written) if counts[at] and at != dropped]
+            yield [word for at, word in enumerate(corrected) if at != dropped and (counts[at] or word != written[at])]
 
     def nearest(self, query: Query, counts: Sequence[int], corrected: list[str]) -> list[dict[str, Any]]:
         """The entries that hold most of the terms, weighted by rarity; their texts decide which they hold. Those that hold

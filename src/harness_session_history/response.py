@@ -9,6 +9,7 @@ code points.
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 SCHEMA_VERSION = 1
@@ -255,6 +256,7 @@ def iso(milliseconds: int | None) -> str | None:
     return moment.isoformat(timespec="milliseconds") + "Z"
 
 
+@lru_cache(4096)
 def short_id(session_id: str) -> str:
     """The first 8 hex digits of the SHA-256 of the id."""
     from hashlib import sha256

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from ..errors import InvalidRequest
@@ -102,6 +103,11 @@ def parse(query: str, *, most_bytes: int = MAX_BYTES) -> Query:
     """The query as typed by a caller, of at most so many bytes as UTF-8; raises :class:`InvalidRequest` that says what to
     write instead."""
     _check(query, most_bytes)
+    return _parsed(query)
+
+
+@lru_cache(64)  # a call's query is parsed to refuse it at once, and again to answer it
+def _parsed(query: str) -> Query:
     terms: dict[str, Term] = {}
     for number, (text, content, quoted, starred) in enumerate(_typed(query), 1):
         if number > MAX_TERMS:

@@ -111,11 +111,24 @@ def _work_alone(work: Callable[[IO[bytes], IO[bytes]], object], orders: int, ans
         os.dup2(orders, 0)
         os.dup2(answers, 1)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        _close_from(3)
         work(os.fdopen(0, "rb"), os.fdopen(1, "wb"))
         status = 0
     finally:
         os._exit(status)
+
+
+def _close_from(first: int) -> None:
+    """Closes all descriptors from this one on. (There may be room for a thousand million of them, so not one by one.)"""
+    try:
+        there = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        os.closerange(first, 1 << 16)
+        return
+    for descriptor in there:
+        if descriptor >= first:
+            with contextlib.suppress(OSError):  # the one by which they were listed
+                os.close(descriptor)
 
 
 def end(child: Child) -> None:

@@ -76,7 +76,7 @@ def shortness(characters: int) -> float:
 
 
 def _unquoted(term: Term) -> str:
-    return " ".join([part for word in term.words for part in word.parts])
+    return " ".join(term.parts)
 
 
 class _Helper:
@@ -96,8 +96,8 @@ class _Helper:
         self.stands_nowhere = False
         self.counting_until = time.monotonic() + COUNT_SECONDS
 
-    def _finder(self, matcher: Matcher, searcher: Searcher) -> Finder:
-        return Finder(self.connection, self.views, searcher.scope, matcher, self.check)
+    def _finder(self, matcher: Matcher) -> Finder:
+        return Finder(self.connection, self.views, self.searcher.scope, matcher, self.check)
 
     def count(self, term: Term) -> int:
         """In how many entries in scope a term occurs; an estimate where there are many that must be verified, or where
@@ -144,11 +144,9 @@ class _Helper:
             query = parse(text)
         except InvalidRequest:
             return False
-        verify = query.literal
         rows = self.searcher.matches(query.expression, BLOCK)
-        hits, _ = self._finder(Matcher(query), self.searcher).take(
-            rows, 1, diverse=False, verify=verify, seconds=VERIFY_SECONDS
-        )
+        finder = self._finder(Matcher(query))
+        hits, _ = finder.take(rows, 1, diverse=False, verify=query.literal, seconds=VERIFY_SECONDS)
         return bool(hits)
 
     def corrected(self, query: Query, counts: Sequence[int]) -> list[str]:
@@ -165,7 +163,7 @@ class _Helper:
 
     def _respelt(self, term: Term, until: float) -> str:
         """A term with the words corrected that stand nowhere; as it was written if that cannot be done."""
-        parts = [part for word in term.words for part in word.parts]
+        parts = term.parts
         if term.quoted:
             return term.text
         if len(parts) == 1:
@@ -228,7 +226,7 @@ class _Helper:
         wide = Matcher(Query(query.text, tuple(wanted)))
         rest = Matcher(Query(query.text, tuple(query.terms[at] for at in lacking)))
         rows = list(dict.fromkeys([*nearest(self.searcher, wanted, self.check), *self.holding]))
-        hits, _ = self._finder(wide, self.searcher).take(rows, len(rows), diverse=False, verify=False)
+        hits, _ = self._finder(wide).take(rows, len(rows), diverse=False, verify=False)
         rarities = self.searcher.rarities(wanted)
         scored = []
         for hit in hits:
@@ -251,7 +249,7 @@ class _Helper:
         """What to look for in place of a term that stands nowhere: its correction, else its parts."""
         if better != term.text:
             return parse(better).terms
-        parts = [part for word in term.words for part in word.parts]
+        parts = term.parts
         if len(parts) < 2 and not term.quoted:
             return ()
         if all(is_unspaced(part) for part in parts):

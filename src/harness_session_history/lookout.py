@@ -9,6 +9,7 @@ from heapq import nlargest
 from typing import Any
 
 from .archive.discovery import walk
+from .archive.entries import FileIdentity
 from .archive.revisit import Listing, remember, revisit
 from .archive.sources import SourceFile, Walk
 from .desk import Desk
@@ -112,28 +113,23 @@ class _Seen:
         a conversation that goes on and one that begins show there."""
         return all(_state(path) == state for path, state in self._watched)
 
-    def _watch(self) -> list[tuple[bytes, _State | None]]:
+    def _watch(self) -> list[tuple[bytes, FileIdentity | None]]:
         files = nlargest(WATCHED, self.walk.files.values(), key=_written)
         folders = {os.path.dirname(file.path) for file in files}
         folders.update(os.fsencode(root.path) for root in self.walk.roots)
         began = time.time_ns() - int((time.monotonic() - self.walk.started + TICK_SECONDS) * 1e9)
         seen = [(folder, _state(folder)) for folder in folders]
         # One that has changed since the walk began may have changed after the walk had been there.
-        settled = [(folder, None if state is not None and state[3] > began else state) for folder, state in seen]
-        return [(file.path, file.state) for file in files] + settled
-
-
-_State = tuple[int, int, int, int, int]
-"""As of a `SourceFile`."""
+        settled = [(folder, None if state is not None and state.mtime_ns > began else state) for folder, state in seen]
+        return [*((file.path, file.identity) for file in files), *settled]
 
 
 def _written(file: SourceFile) -> int:
     return file.state[3]
 
 
-def _state(path: bytes) -> _State | None:
+def _state(path: bytes) -> FileIdentity | None:
     try:
-        status = os.stat(path)
+        return FileIdentity.of(os.stat(path))
     except OSError:
         return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

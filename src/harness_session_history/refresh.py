@@ -18,7 +18,7 @@ import msgspec
 from . import log
 from .archive.discovery import WalkCancelled
 from .archive.entries import Facts, FileIdentity
-from .archive.sources import Walk
+from .archive.sources import SourceFile, Walk
 from .backlog import Backlog, Item, volume
 from .budget import Budget, Outcome, Progress, Stopped
 from .index.catalog import Catalog
@@ -181,14 +181,20 @@ class Refresh:
 
     def _add_strangers(self, session_id: str, own: Difference) -> None:
         """Adds the files that are not read yet and belong to the session by their header, whatever their names say."""
-        from .archive.transcript import may_hold
+        from .archive.transcript import Unreadable, session_of
+
+        def holds(file: SourceFile) -> bool:
+            try:
+                return session_of(file.path) == session_id
+            except Unreadable:
+                return False
 
         assert self.seen is not None
         everything = compare(self.seen, self.catalog)
         known = {file.path for file in own.new} | {file.path for file, _ in own.changed}
         for file, row in [*((file, None) for file in everything.new), *everything.changed]:
             self.budget.check()
-            if file.path not in known and may_hold(file.path, session_id):
+            if file.path not in known and holds(file):
                 if row is None:
                     own.new.append(file)
                 else:

@@ -17,8 +17,6 @@ from .sources import Place
 CHILD_FOLDERS: Final = frozenset({b"subagents", b"tasks", b"forks"})
 """Folders (below a root) in which every session is a child."""
 
-_LOOKS: Final = (1 << 16, 32 << 20)
-
 
 class Level(msgspec.Struct):
     """A folder on the way: the level above it (None for a root), the files beside it after which it is named."""
@@ -50,17 +48,9 @@ def top_level(root: int) -> Level:
 
 def begins_as_session(path: bytes) -> bool:
     """Whether a file begins as a session's does (hardly more of it is read than that takes), or cannot be looked into."""
-    from .transcript import NotASession, TranscriptReader  # (hardly ever wanted)
+    from .transcript import session_of  # (hardly ever wanted)
 
-    for stop in _LOOKS:
-        reader = TranscriptReader(path, stop=stop)
-        try:
-            next(iter(reader), None)
-        except NotASession:
-            if reader.identity.size <= stop:
-                break
-        except Unreadable:
-            return True
-        else:
-            return True
-    return False
+    try:
+        return session_of(path) is not None
+    except Unreadable:
+        return True

@@ -20,7 +20,7 @@ from .lines import Record, entry_decoder, is_entry, loads, read_line, unpaired
 from .names import named_id
 from .projection import clean
 
-__all__ = ["NotASession", "TranscriptReader", "Unreadable", "can_resume", "may_hold"]
+__all__ = ["NotASession", "TranscriptReader", "Unreadable", "can_resume", "session_of"]
 
 _BLOCK: Final = 1 << 20
 _KEPT_BUFFER: Final = 16 << 20
@@ -306,14 +306,16 @@ def can_resume(
         os.close(descriptor)
 
 
-def may_hold(path: str | os.PathLike[str] | bytes, session_id: str) -> bool:
-    """Whether a file belongs to a session by its header (or, where there is none, by its name), or cannot be told by its
-    beginning."""
-    reader = TranscriptReader(path, stop=_FIRST_LOOK)
-    try:
-        next(iter(reader), None)
-    except NotASession:
-        return reader.identity.size > _FIRST_LOOK
-    except Unreadable:
-        return False
-    return reader.facts.session_id == session_id
+def session_of(path: str | os.PathLike[str] | bytes) -> str | None:
+    """The id of the session that a file holds by its header (or, where there is none, by its name), None if it is no
+    session; hardly more of it is read than that takes. Raises ``Unreadable``."""
+    for stop in (_FIRST_LOOK, _OPENING_BYTES):
+        reader = TranscriptReader(path, stop=stop)
+        try:
+            next(iter(reader), None)
+        except NotASession:
+            if reader.identity.size <= stop:
+                break
+        else:
+            return reader.facts.session_id
+    return None

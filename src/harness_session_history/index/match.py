@@ -8,6 +8,7 @@ for that: a plain search in its folded characters names the places, and only the
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from .analysis import unify
 from .graphemes import break_after, break_before
@@ -15,7 +16,7 @@ from .looked import Looked
 from .pattern import Pattern
 from .places import Place, Sweep, candidates
 from .query import Query
-from .tokens import read
+from .tokens import Reading, read
 
 _PLACES = 32  # of a term, at least, are looked at
 _PLACES_TOGETHER = 1_000  # where there are several terms, of which any two may stand together only once
@@ -35,9 +36,16 @@ class Matcher:
         self._literal = [i for i, term in enumerate(query.terms) if term.literal]
         many = len(self._patterns)
         self._most = max(_PLACES, _PLACES_TOGETHER // many if many > 1 else 0)
-        self._hints = tuple(hint for pattern in self._patterns for hint in pattern.hints)
         self._reach = max((pattern.length for pattern in self._patterns), default=0)
         self._sweep = Sweep(self._patterns) if len(self._patterns) >= _MANY_TERMS else None
+
+    @cached_property
+    def _hints(self) -> tuple[str, ...]:
+        return tuple(hint for pattern in self._patterns for hint in pattern.hints)
+
+    def _to_read(self, looked: Looked) -> Iterable[tuple[int, Reading]]:
+        """The words of a text that cannot be searched for, as far as they may be those of a term."""
+        return () if looked.complete else looked.readings(self._hints, self._reach)
 
     def holds(self, text: str) -> bool:
         """Whether ``text`` holds the terms that the index cannot decide: phrases word for word, and prefixes."""
@@ -96,7 +104,7 @@ class Matcher:
             return any(True for _ in pattern.found(read(text)))
         if any(True for place in unsure for _ in pattern.found(looked.part(place.start, place.end)[1])):
             return True
-        return any(True for _, reading in looked.readings(self._hints, self._reach) for _ in pattern.found(reading))
+        return any(True for _, reading in self._to_read(looked) for _ in pattern.found(reading))
 
     def _read(self, looked: Looked, start: int, end: int, terms: Iterable[int]) -> set[tuple[int, int, int]]:
         begin, reading = looked.part(start, end)
@@ -121,7 +129,7 @@ class Matcher:
             if len(some) == self._most:
                 frequent.append(term)
         characters = 0
-        for begin, reading in looked.readings(self._hints, self._reach):
+        for begin, reading in self._to_read(looked):
             for term, pattern in enumerate(self._patterns):
                 places += [Place(begin + start, begin + end, term, True) for start, end in pattern.found(reading)]
             characters += reading.tokens[-1].end if reading.tokens else 0

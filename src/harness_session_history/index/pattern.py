@@ -33,18 +33,17 @@ class Pattern:
         self.prefix = term.kind == "prefix"
         self.forms = [self._form(word) for word in term.words]
         self.length = len(term.text)
-        parts = [part for word in term.words for part in word.parts]
+        parts = term.parts
         self.single = len(parts) == 1
         self.unspaced = all(is_unspaced(part) for part in parts)
         literal = not self.single and (self.exact or self.unspaced)
         self.expression = self._expression(parts) if literal else None
-        self.needles = self._needles(max(term.words, key=lambda word: len(word.whole)))
+        self.needles = self._needles(term.words[0]) if self.single else []
         self.pair: re.Pattern[str] | None = None
         self.before = 0
         if not self.single and not literal:
             self.pair, self.before = self._pair(term.words)
-        #: What one of its words begins with or holds, wherever the term stands.
-        self.hints = [needle.lower() for word in term.words for needle in self._needles(word)]
+        self._words = term.words
         self._known: dict[str, bool] = {}
 
     def _form(self, word: Word) -> _Form:
@@ -77,6 +76,11 @@ class Pattern:
         letter, between = _classes([form for forms in parts for form in forms])
         pair = re.compile(f"(?:{first}){letter}{{0,{_ENDING}}}{between}*+(?:{second})")
         return pair, sum([len(forms[0]) + 1 for forms in parts[:begin]])
+
+    @property
+    def hints(self) -> list[str]:
+        """What one of its words begins with or holds, wherever the term stands."""
+        return [needle.lower() for word in self._words for needle in self._needles(word)]
 
     def is_word(self, word: str) -> bool:
         """Whether one folded ``word`` is this term of a single word."""

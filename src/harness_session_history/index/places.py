@@ -143,6 +143,4 @@ _NONE: list[tuple[str, int]] = []
 
 
 def _is_plain(pattern: Pattern) -> bool:
-    return (
-        pattern.single and pattern.expression is None and not any(is_unspaced(needle[0]) for needle in pattern.needles)
-    )
+    return pattern.single and not any(is_unspaced(needle[0]) for needle in pattern.needles)

@@ -58,6 +58,11 @@ class Term(NamedTuple):
     words: tuple[Word, ...]
     quoted: bool
 
+    @property
+    def parts(self) -> list[str]:
+        """The folded tokens of its words."""
+        return [part for word in self.words for part in word.parts]
+
 
 class Query(NamedTuple):
     """A parsed query: ``text`` as typed and its ``terms``, at least one, no two alike."""

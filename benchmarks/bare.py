@@ -128,7 +128,7 @@ class BareIndex:
 
 def indexing(root: Path) -> tuple[float, float, float]:
     """MB of Latin text a second of CPU time: a plain `unicode61` table; ours without, and with, the analysis before it."""
-    from harness_session_history.index.analysis import document
+    from harness_session_history.text.analysis import document
 
     some = [text for path in transcripts(root)[:200] for text in texts(path) if text.isascii()][:60_000]
     size = sum(map(len, some)) / 1e6

@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from harness_session_history import SessionHistory
-from harness_session_history.archive.lines import entry_decoder
+from harness_session_history.archive.records import entry_decoder
 from harness_session_history.archive.transcript import TranscriptReader
-from harness_session_history.reading import Task, read
+from harness_session_history.refresh.extract import Task, read
 from harness_session_history.settings import Settings
 
 from .bare import transcripts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support import World, without_environment
+from world import World, without_environment
 
 
 @pytest.fixture

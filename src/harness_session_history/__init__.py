@@ -5,7 +5,6 @@ The public names, nothing else. Each is loaded when it is first used, so that im
 
 TYPE_CHECKING = False  # as type checkers know it: `typing` itself is not needed yet
 if TYPE_CHECKING:
-    from .default import session_history
     from .errors import (
         CitationUnavailable,
         EntryNotVisible,
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
         SessionHistoryError,
         SessionNotFound,
     )
-    from .history import SessionHistory
-    from .recall import history_tools, prompt_section
+    from .history import SessionHistory, session_history
+    from .recall.tools import history_tools, prompt_section
     from .response import HistoryResult
 
 __all__ = [
@@ -39,7 +38,7 @@ _HOMES = {
     "SessionHistory": "history",
     "history_tools": "recall",
     "prompt_section": "recall",
-    "session_history": "default",
+    "session_history": "history",
 }
 
 

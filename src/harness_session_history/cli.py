@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .display.progress import Progress
     from .history import SessionHistory
 
+
 STATUS = {
     "invalid_request": 2,
     "session_not_found": 3,
@@ -105,7 +106,7 @@ async def _perform(options: argparse.Namespace) -> int:
         elif options.command == "mcp":
             await _serve(history)
         else:
-            from .doctor import diagnose
+            from .doctor.diagnose import diagnose
 
             _show_report(await diagnose(history, options.session, options.entry), options.json)
     return 0
@@ -146,7 +147,7 @@ def _require_complete(freshness: dict[str, Any]) -> None:
 
 
 def _tools() -> int:
-    from .recall import history_tools
+    from .recall.tools import history_tools
 
     tools = history_tools()
     _show([{"name": t.name, "description": t.description, "input_schema": t.input_schema} for t in tools])
@@ -155,8 +156,8 @@ def _tools() -> int:
 
 async def _call(history: SessionHistory, options: argparse.Namespace) -> None:
     """Calls one of the tools: its answer and what a model is given of it, or on a terminal the latter alone."""
-    from .recall import history_tools
     from .recall.adapters import decoded, named
+    from .recall.tools import history_tools
 
     tool = named(history_tools(history=history), options.tool)
     result = await tool(**decoded(_read_stdin() if options.arguments == "-" else options.arguments))

@@ -6,8 +6,8 @@ import argparse
 import re
 from typing import Any, NoReturn
 
-from .arguments import ARGUMENTS, Argument
 from .errors import InvalidRequest
+from .request import ARGUMENTS, Argument
 
 _POSITIONAL = {"search": ("query",), "list": (), "open": ("session_id", "entry_id")}
 _COMMAND = "COMMAND"

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 import msgspec
 
-from . import log
-from .errors import InvalidRequest
+from .errors import InvalidRequest, log_warning
+from .model.sources import Root
 
 PathArgument = str | os.PathLike[str]
 """What names a file or a folder: ``~`` is expanded, a relative one is meant from the working folder."""
@@ -25,17 +24,6 @@ VARIABLES = (
     "HOME", "USERPROFILE", "XDG_CACHE_HOME",
 )  # fmt: skip
 """The environment variables that settings are made from."""
-
-
-class Root(NamedTuple):
-    """One folder under which session files lie."""
-
-    path: str
-    """Absolute, without ``~``."""
-    explicit: bool
-    """Named by an argument or the environment: then the files of the folder's owner count too."""
-    required: bool
-    """Whether an answer is incomplete where this folder is missing; a default place may well not exist."""
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -126,7 +114,7 @@ def _session_folder_in(settings: str, environ: Mapping[str, str]) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError) as problem:
-        log.warning("Pi settings file %r is passed over: %s", settings, problem)
+        log_warning("Pi settings file %r is passed over: %s", settings, problem)
         return None
 
 

@@ -10,15 +10,12 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple
 
-from .entries import Mark, find_id
-
-Columns: TypeAlias = tuple[bytes, bytes, Mapping[int, int | None], Sequence[Mark]]
-"""(ids, kinds, links, marks) of a chunk, as in ``entries.Chunk``; node numbers count from the transcript's start."""
+from ..model.entries import Columns, Mark, find_id
 
 _ROOT: Final = -1
 

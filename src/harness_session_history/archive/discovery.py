@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ..turns import stand_back
-from . import names
-from .entries import FileIdentity
+from ..model import names
+from ..model.sources import FileIdentity, RootState, SourceFile, Walk, WalkCancelled
+from ..pacing import stand_back
 from .files import reason
-from .levels import CHILD_FOLDERS, Level, begins_as_session, top_level
-from .sources import RootState, SourceFile, Walk
+from .parentage import CHILD_FOLDERS, Level, begins_as_session, top_level
 
 if TYPE_CHECKING:
-    from ..settings import Root
+    from ..model.sources import Root
+
 
 MAX_DEPTH: Final = 64
 """Folders nested deeper than this below a root are reported, not walked."""
@@ -36,10 +36,6 @@ MAX_DEPTH: Final = 64
 _BATCH: Final = 256  # directory entries between two questions whether the walk is cancelled, and two turns of others
 _WINDOWS: Final = os.name == "nt"
 _state = attrgetter(*("st_" + field for field in FileIdentity._fields))
-
-
-class WalkCancelled(Exception):
-    """The walk was told to stop; what it had seen so far says nothing about what it had not, so it is dropped."""
 
 
 Owners = frozenset[int] | None

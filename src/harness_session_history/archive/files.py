@@ -7,7 +7,7 @@ import os
 import stat
 from typing import BinaryIO
 
-from .entries import FileIdentity
+from ..model.sources import FileIdentity
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)

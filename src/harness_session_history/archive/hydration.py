@@ -12,10 +12,12 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from .entries import ASSISTANT, FileIdentity, entry_key, linear_id, milliseconds
+from ..model.entries import ASSISTANT, entry_key, linear_id, milliseconds
+from ..model.sources import FileIdentity
+from ..text.clean import one_line
 from .files import Unreadable, open_transcript, read_at, reason
-from .lines import loads, read_line, unpaired
-from .projection import DetailBlock, Part, ToolCall, one_line, parts, text_of, tool_calls, view_of
+from .projection import DetailBlock, Part, ToolCall, parts, text_of, tool_calls, view_of
+from .records import loads, read_line, unpaired
 
 __all__ = ["Hydrated", "Hydration", "Unreadable", "Wanted", "hydrate", "tool_statuses"]
 

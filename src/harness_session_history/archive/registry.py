@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from .. import log
+from ..errors import log_warning
+from ..model.names import MAX_SESSION_ID
+from ..text.clean import one_line
 from .files import open_regular
-from .names import MAX_SESSION_ID
-from .projection import one_line
 
 
 class RegistryEntry(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class Registry:
         except FileNotFoundError:
             self._entries, self._state = {}, None
         except OSError as problem:
-            log.warning("the registry cannot be read: %s", problem)
+            log_warning("the registry cannot be read: %s", problem)
         return self._entries
 
 
@@ -70,7 +70,7 @@ def _merge(lines: Iterable[bytes]) -> dict[str, RegistryEntry]:
             if not isinstance(session_id, str) or not 0 < len(session_id) <= MAX_SESSION_ID:
                 raise ValueError("no usable sessionId")
         except (ValueError, TypeError, KeyError, IndexError, RecursionError) as problem:
-            log.warning("registry line %d is passed over: %s", number, problem)
+            log_warning("registry line %d is passed over: %s", number, problem)
             continue
         before = merged.get(session_id) or RegistryEntry(session_id)
         merged[session_id] = msgspec.structs.replace(before, **_fields(said, number))
@@ -87,7 +87,7 @@ def _fields(said: dict[str, Any], number: int) -> dict[str, str | None]:
         if value is msgspec.UNSET:
             continue
         if not (value is None or isinstance(value, str)) or (field == "kind" and value not in (None, "root", "child")):
-            log.warning("registry line %d: %s is passed over", number, key)
+            log_warning("registry line %d: %s is passed over", number, key)
             continue
         if field == "name" and value is not None:
             value = one_line(value)

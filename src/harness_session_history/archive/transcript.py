@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import msgspec
 
-from .collector import Collector
-from .entries import MAX_ID_CHARS, Chunk, Facts, FileIdentity, milliseconds
+from ..model.entries import MAX_ID_CHARS, Chunk, Facts, milliseconds
+from ..model.names import named_id
+from ..model.sources import FileIdentity
+from ..text.clean import clean
+from .columns import Collector
 from .files import Unreadable, open_transcript, read_at, reason
-from .lines import Record, entry_decoder, is_entry, loads, read_line, unpaired
-from .names import named_id
-from .projection import clean
+from .records import Record, entry_decoder, is_entry, loads, read_line, unpaired
 
 __all__ = ["NotASession", "TranscriptReader", "Unreadable", "can_resume", "session_of"]
 

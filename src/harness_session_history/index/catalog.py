@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from ..archive.names import folder_of, named_id
-from ..turns import in_turns
-from .records import SessionRow, SourceRow, slots_for
-from .schema import SLOT_SHIFT
-from .soundness import Unsound
+from ..model.names import folder_of, named_id
+from ..pacing import in_turns
+from .schema import SLOT_SHIFT, SessionRow, SourceRow, Unsound, slots_for
 
 if TYPE_CHECKING:
-    from ..archive.entries import FileIdentity
-    from ..archive.sources import SourceFile
+    from ..model.sources import FileIdentity, SourceFile
     from .freshness import Difference
+
 
 #: Rows that are taken in between two turns of other threads.
 _AT_ONCE = 400

@@ -14,11 +14,9 @@ from collections.abc import Iterator
 
 import apsw
 
-from .. import log
-from ..errors import IndexUnavailable
+from ..errors import IndexUnavailable, log_warning
 from .lock import FileLock
-from .schema import APPLICATION_ID, TABLE_NAMES, TABLES, VERSION
-from .soundness import NOTES, Unsound, check, quick_counts
+from .schema import APPLICATION_ID, NOTES, TABLE_NAMES, TABLES, VERSION, Unsound, check, quick_counts
 
 _COMPANIONS = ("-wal", "-shm", "-journal")
 #: An index that cannot be opened because of these is no index, or no longer one.
@@ -99,7 +97,7 @@ class IndexFile:
         """
         with self._translated_errors(), self._making() as alone:
             if alone and self.identity() == damaged:
-                log.warning("the index was damaged and is being rebuilt")
+                log_warning("the index was damaged and is being rebuilt")
                 self._make()
 
     def _making(self) -> contextlib.AbstractContextManager[bool]:
@@ -145,7 +143,7 @@ class IndexFile:
                     with reading(connection):
                         check(connection, thorough=False)
             except DAMAGE as error:
-                log.warning("index: %s", error)
+                log_warning("index: %s", error)
                 sound = False
             except BaseException:
                 if connection is not None:
@@ -242,7 +240,7 @@ class IndexFile:
         try:
             yield
         except (apsw.Error, OSError) as error:
-            log.warning("index: %s", type(error).__name__, exc_info=error)
+            log_warning("index: %s", type(error).__name__, exc_info=error)
             raise IndexUnavailable(
                 f"the index cannot be opened ({type(error).__name__})",
                 hint="check that its folder can be written and its disk has space, or run `session-history doctor`",
@@ -282,3 +280,8 @@ def _uri(path: str) -> str:
     from urllib.parse import quote
 
     return "file:" + quote(os.fsencode(path.replace("\\", "/") if sys.platform == "win32" else path))
+
+
+def worker_lock(index: str) -> FileLock:
+    """Held by the one worker of an index as long as it runs."""
+    return FileLock(index + ".worker")

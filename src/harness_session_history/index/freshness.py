@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import stat
+import time
 from collections.abc import Iterable
 
 from msgspec import Struct
 
-from ..archive.sources import SourceFile, Walk
-from ..turns import in_turns
+from ..model.sources import FileIdentity, Place, SourceFile, Walk
+from ..pacing import in_turns
 from .catalog import Catalog
-from .records import SourceRow
-from .schema import FOREIGN, GONE, SESSION, UNREADABLE
+from .schema import FOREIGN, GONE, SESSION, UNREADABLE, SourceRow
 
 
 class Difference(Struct):
@@ -184,3 +185,25 @@ def _add_absent(
             for root in walk.roots
             if not root.reachable and root.reported and os.fsencode(root.path) not in away_known
         )
+
+
+def own_files(catalog: Catalog, session_id: str) -> Walk | None:
+    """What a walk would find of one session's files, by looking at these alone.
+
+    None where only a walk can tell: the session is new, or one of its files is gone or has been replaced.
+    """
+    key = catalog.key_by_id.get(session_id)
+    if key is None or catalog.sessions[key].source is None:
+        return None
+    seen = Walk({}, [], set(), [], {}, time.monotonic())
+    for path, row in catalog.sources.items():
+        if row.state != SESSION or row.session_id != session_id:
+            continue
+        try:
+            status = os.stat(path)
+        except OSError:
+            return None
+        if not stat.S_ISREG(status.st_mode) or (status.st_dev, status.st_ino) != row.identity[:2]:
+            return None
+        seen.files[path] = SourceFile(path, FileIdentity.of(status), Place(0, row.child, row.parent_path))
+    return seen if seen.files else None

@@ -2,9 +2,27 @@
 
 The file is derived and disposable. It holds tokens, spans, hashes, times, ids, names that people gave, folders and
 paths; it never holds readable transcript text.
-"""
+
+What the index is given and what it knows, as plain values. No SQL, no files.
+
+Whether an index still holds what was committed to it.
+
+SQLite notices a damaged page when it reads it, but not rows that are simply gone: a full-text search over an index that
+has lost rows finds nothing and says so with confidence. So every commit notes how many rows there are, and the notes are
+compared with the tables when a file is opened, when it was changed by anyone but a writer of ours, and before an answer
+says that there is nothing."""
 
 from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    import apsw
+
 
 #: "PiSH": marks the file as ours in SQLite's header.
 APPLICATION_ID = 0x50695348
@@ -66,3 +84,177 @@ INSERT INTO search(search, rank) VALUES('automerge', 0), ('crisismerge', 256), (
 TABLE_NAMES = {"meta", "sources", "sessions", "spans", "trees", "hidden", "search"} | {
     f"search_{shadow}" for shadow in ("data", "idx", "docsize", "config")
 }
+
+#: Length of the hash of an entry.
+KEY_BYTES = 8
+
+
+class Extent(NamedTuple):
+    """The rows of one session: so many slots from its key on."""
+
+    key: int
+    slots: int
+
+    @property
+    def low(self) -> int:
+        """The first row."""
+        return self.key << SLOT_SHIFT
+
+    @property
+    def high(self) -> int:
+        """The last row."""
+        return (self.key + self.slots << SLOT_SHIFT) - 1
+
+    @property
+    def room(self) -> int:
+        """How many nodes it has room for."""
+        return self.slots << SLOT_SHIFT - 1
+
+    def row(self, node: int, role: int) -> int:
+        return self.low + (node << 1 | role)
+
+    def node(self, row: int) -> int:
+        return row - self.low >> 1
+
+
+def slots_for(nodes: int) -> int:
+    """How many slots so many nodes take."""
+    return max(1, -(-nodes >> SLOT_SHIFT - 1))
+
+
+class Run(NamedTuple):
+    """Consecutive user or assistant entries of one session as they are stored (see runs.py), but for the session:
+    ``first`` is the place of the first (``node << 1 | role``), ``low`` and ``high`` bound the times, ``keys`` are the
+    hashes of the entries with text."""
+
+    first: int
+    low: int
+    high: int
+    packed: bytes
+    keys: bytes
+
+
+class Entries(NamedTuple):
+    """User and assistant entries ready to be written, ascending by place; and the analysed text of those that have any."""
+
+    runs: list[Run]
+    text_places: list[int]
+    bodies: list[str]
+    wholes: list[str]
+
+
+class TreePart(NamedTuple):
+    """Consecutive nodes of one transcript in columns, see the tables."""
+
+    first_node: int
+    ids: bytes
+    kinds: bytes
+    links: bytes  # msgpack of [links, marks]
+
+
+class SourceRow(Struct, frozen=True, gc=False):
+    """What the snapshot says of one file."""
+
+    id: int
+    path: bytes
+    identity: tuple[int, int, int, int, int]
+    state: int
+    child: bool
+    parent_path: bytes | None
+    tombstoned: bool
+    stamp: int
+    session_id: str | None
+    session: int | None
+    last_time: int | None
+    damaged: int
+    indexed_at: int
+
+
+class SessionRow(Struct, frozen=True, gc=False):
+    """What the snapshot says of one session. Times are milliseconds since the epoch, UTC."""
+
+    key: int
+    slots: int
+    session_id: str
+    source: int | None
+    cwd: str | None
+    name: str | None
+    parent: str | None
+    child: bool
+    parent_path: bytes | None
+    path: bytes | None
+    tombstoned: bool
+    started: int | None
+    first_time: int | None
+    last_time: int | None
+    messages: int
+    nodes: int
+    leaf: int | None
+    ordered: bool
+    untimed: bool
+
+    @property
+    def extent(self) -> Extent:
+        return Extent(self.key, self.slots)
+
+    @property
+    def deleted(self) -> bool:
+        return bool(self.tombstoned) or self.source is None
+
+    @property
+    def activity(self) -> int | None:
+        """Latest message, else the header's time."""
+        return self.last_time if self.last_time is not None else self.started
+
+
+def integers(values: Sequence[int]) -> array[int]:
+    """Values as the buffer that ``apsw.carray`` binds. It takes no empty one: -1, which no row has, stands for none."""
+    return array("q", values or (-1,))
+
+
+#: Up to so many entries with text everything is counted whenever a file is opened; above, only what is counted in no time.
+FEW_ENTRIES = 50_000
+
+#: What is counted by every commit and every check: a row per page of the full-text index, per session,
+#: per run of entries, ...
+_QUICK = {
+    "pages": "SELECT count(*) FROM search_idx",
+    "sessions": "SELECT count(*) FROM sessions",
+    "spans": "SELECT count(*) FROM spans",
+    "hidden": "SELECT count(*) FROM hidden",
+}
+#: What takes milliseconds per million rows. A writer keeps this number up to date without counting.
+_THOROUGH = {
+    "documents": "SELECT count(*) FROM search_docsize",
+}
+NOTES = (*_QUICK, *_THOROUGH)
+
+
+class Unsound(Exception):
+    """The index contradicts itself: rows are missing that were committed. It has to be made anew."""
+
+
+def quick_counts(connection: apsw.Connection) -> dict[str, int]:
+    """The numbers that a commit counts."""
+    return _counted(connection, _QUICK)
+
+
+def check(connection: apsw.Connection, *, thorough: bool) -> None:
+    """Compares the tables with what the last commit noted. Raises Unsound."""
+    noted = dict(connection.execute("SELECT name, value FROM meta"))
+    if not all(isinstance(noted.get(name), int) for name in (*NOTES, "revision")):
+        raise Unsound("the notes of the last commit are gone")
+    found = _counted(connection, _QUICK)
+    if thorough or noted["documents"] <= FEW_ENTRIES:
+        found |= _counted(connection, _THOROUGH)
+    wrong = [name for name, count in found.items() if count != noted[name]]
+    if wrong:
+        raise Unsound("rows are missing: " + ", ".join(wrong))
+
+
+def _counted(connection: apsw.Connection, questions: dict[str, str]) -> dict[str, int]:
+    counts = {}
+    for name, question in questions.items():
+        row = connection.execute(question).fetchone()
+        counts[name] = int(row[0]) if row else 0
+    return counts

@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .records import Extent, Run
-from .runs import NO_TIME, RUN_ENTRIES, RUN_MS, Located, StoredRun, pack, unpack
+from .packing import NO_TIME, RUN_ENTRIES, RUN_MS, Located, StoredRun, pack, unpack
+from .schema import Extent, Run
 
 if TYPE_CHECKING:
     import apsw
+
 
 #: Runs that are kept for the rest of a request.
 _KEPT = 2048

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from ..archive.entries import KIND_ASSISTANT_TEXT, KIND_USER_TEXT, Mark, find_id
-from .records import Extent, TreePart
-from .soundness import Unsound
+from ..model.entries import KIND_ASSISTANT_TEXT, KIND_USER_TEXT, Mark, find_id
+from .schema import Extent, TreePart, Unsound
 
 if TYPE_CHECKING:
     import apsw
 
-    from ..archive.branch import Columns
+    from ..model.entries import Columns
+
 
 #: Nodes of one row, at most: some kilobytes, so that several rows fill a page.
 ROW_NODES = 128

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import apsw
 
-from .. import log
+from ..errors import log_warning
 from .file import BUSY_MS
 from .writer import Writer
 
@@ -93,7 +93,7 @@ def truncate_log(connection: apsw.Connection, patience_ms: int = 0) -> bool:
     except (apsw.BusyError, apsw.LockedError):
         return False
     except apsw.Error as error:
-        log.warning("the log of the index cannot be emptied: %s", error)
+        log_warning("the log of the index cannot be emptied: %s", error)
         return False
     finally:
         connection.set_busy_timeout(BUSY_MS)

@@ -10,10 +10,8 @@ from operator import itemgetter
 import apsw
 
 from . import spans, trees
-from .records import Entries, Extent, SourceRow, TreePart, slots_for
-from .runs import NO_TIME
-from .schema import FIRST_KEY, GONE, SESSION
-from .soundness import quick_counts
+from .packing import NO_TIME
+from .schema import FIRST_KEY, GONE, SESSION, Entries, Extent, SourceRow, TreePart, quick_counts, slots_for
 
 #: Text that is held back until it is written in one go.
 TEXT_CHARACTERS = 10_000_000

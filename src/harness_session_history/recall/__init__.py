@@ -8,8 +8,7 @@
 `mcp_server` serves them. Everything here sees only the public `SessionHistory`.
 """
 
-from .past import session_history_tool
-from .prompt import prompt_section
-from .tools import HistoryTools, Tool, ToolResult, history_tools
+from .session_history_tool import session_history_tool
+from .tools import HistoryTools, Tool, ToolResult, history_tools, prompt_section
 
 __all__ = ["HistoryTools", "Tool", "ToolResult", "history_tools", "prompt_section", "session_history_tool"]

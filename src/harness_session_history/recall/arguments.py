@@ -1,6 +1,6 @@
 """The arguments of the tools: the declared types are the JSON Schema that a model sees and the check of what it sends."""
 
-# No `from __future__ import annotations` here: msgspec reads the annotations when the classes are used.
+from __future__ import annotations
 
 import re
 from collections.abc import Mapping

@@ -13,9 +13,8 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.stdio import stdio_server
 
 from .adapters import call
-from .past import session_history_tool
-from .prompt import RECALL
-from .tools import Tool, history_tools
+from .session_history_tool import session_history_tool
+from .tools import RECALL, Tool, history_tools
 
 if TYPE_CHECKING:
     from ..history import SessionHistory

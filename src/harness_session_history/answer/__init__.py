@@ -1,0 +1,1 @@
+"""Rows of the snapshot and cited bytes become answers."""

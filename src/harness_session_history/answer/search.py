@@ -1,0 +1,60 @@
+"""answer.search"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+from ..request import SearchRequest
+from ..search.match import Matcher
+from ..search.query import Query
+from ..search.rank import Searcher, ordered_rows
+from .hits import NAMED, VERIFY_SECONDS, Finder, render
+from .sessions import Views
+
+
+def marker(matcher: Matcher) -> Callable[[str], list[tuple[int, int]]]:
+    """What tells where the matched words are in a snippet."""
+    return lambda snippet: [(start, end) for start, end, _ in matcher.spans(snippet)]
+
+
+def search(
+    connection: apsw.Connection,
+    searcher: Searcher,
+    views: Views,
+    request: SearchRequest,
+    query: Query,
+    check: Callable[[], None],
+) -> tuple[dict[str, Any], Callable[[str], list[tuple[int, int]]]]:
+    """The part of a search answer that comes from the snapshot, and what marks the matched words in its snippets."""
+    matcher = Matcher(query)
+    finder = Finder(connection, views, searcher.scope, matcher, check)
+    rows, beyond = ordered_rows(searcher, query, request.sort)
+    hits, more = finder.take(
+        rows,
+        request.limit,
+        diverse=request.sort == "relevance" and request.session_id is None,
+        verify=query.literal,
+        beyond=beyond,
+        seconds=VERIFY_SECONDS if request.sort == "relevance" else math.inf,
+    )
+    results = []
+    for hit in hits:
+        check()
+        results.append(render(hit, views, matcher, request.snippet_chars))
+    answer: dict[str, Any] = {
+        "query": request.query,
+        "results": results,
+        "truncated": more or finder.gave_up,
+        "rankedAll": beyond is None and not finder.gave_up,
+        "unavailableSessionIds": finder.unavailable[:NAMED],
+        "unavailableTruncated": len(finder.unavailable) > NAMED,
+    }
+    if not results:
+        from .hints import hints
+
+        answer["hints"] = hints(connection, searcher, views, request, query, check, sure=not finder.gave_up)
+    return answer, marker(matcher)

@@ -1,0 +1,252 @@
+"""Who may be seen and how a session is shown: scope, filters over sessions, session views. Metadata only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from ..archive.registry import RegistryEntry
+from ..errors import SessionNotFound
+from ..index.catalog import Catalog
+from ..index.schema import SessionRow
+from ..model.names import cwd_within, folder_of, named_id
+from ..pacing import in_turns
+from ..request import ListRequest, OpenRequest, Request, SearchRequest
+from ..response import iso, short_id
+from ..search.scope import Scope
+from ..text.clean import one_line
+
+_DEPTH = 64
+#: Sessions that are looked at between two turns of other threads.
+_AT_ONCE = 2000
+#: Answers to the same filters that are kept until the snapshot changes.
+SELECTIONS = 32
+
+
+class Views:
+    """The sessions of one snapshot as one caller sees them."""
+
+    def __init__(self, catalog: Catalog, registry: Mapping[str, RegistryEntry], current: str | None) -> None:
+        self.catalog, self.registry, self.current = catalog, registry, current
+
+    # -- scope --------------------------------------------------------------------------------------------------------
+
+    def session(self, request: OpenRequest) -> SessionRow:
+        """The session of a request if it is in scope, else SessionNotFound (the same whatever the reason)."""
+        key = self.catalog.key_by_id.get(request.session_id)
+        session = None if key is None else self.catalog.sessions[key]
+        if session is None or session.key in self._excluded(request) or not self._of_kind(session, request.kind):
+            raise SessionNotFound(
+                "no session of this id is in scope",
+                hint="list or search for it; include_deleted and include_current widen the scope",
+            )
+        return session
+
+    def selected_keys(self, request: ListRequest | SearchRequest) -> frozenset[int]:
+        """Keys of all sessions that a request's scope and session filters let through (not its dates)."""
+        if request.session_id is not None:
+            key = self.catalog.key_by_id.get(request.session_id)
+            return self._filtered(request, [] if key is None else [key])
+        if self.registry:
+            return self._filtered(request, self.catalog.sessions)
+        asked = (request.kind, request.cwd, request.include_deleted, request.include_current, self.current)
+        known = self.catalog.selections.get(asked)
+        if known is None:
+            if len(self.catalog.selections) >= SELECTIONS:
+                self.catalog.selections.clear()
+            known = self.catalog.selections[asked] = self._filtered(request, self.catalog.sessions)
+        return known
+
+    def _filtered(self, request: ListRequest | SearchRequest, keys: Iterable[int]) -> frozenset[int]:
+        sessions, excluded = self.catalog.sessions, frozenset(self._excluded(request))
+        found = [key for key in keys if key not in excluded]
+        if request.kind != "any":
+            found = [key for key in in_turns(found, _AT_ONCE) if self.kind(sessions[key]) == request.kind]
+        if request.cwd is not None:
+            below = {cwd: cwd_within(cwd, request.cwd) for cwd in {sessions[key].cwd for key in found}}
+            found = [key for key in found if below[sessions[key].cwd]]
+        return frozenset(found)
+
+    def scope(self, request: SearchRequest) -> Scope:
+        """The request's filters as the index understands them."""
+        allowed: frozenset[int] | None = None
+        partly: frozenset[int] = frozenset()
+        dated = request.since is not None or request.until is not None
+        if request.session_id is not None or request.kind != "any" or request.cwd is not None or dated:
+            allowed = self.selected_keys(request)
+        if allowed is not None and dated:
+            sessions, since, until = self.catalog.sessions, request.since, request.until
+            allowed = frozenset([key for key in in_turns(allowed, _AT_ONCE) if _overlaps(sessions[key], since, until)])
+            partly = frozenset(
+                [key for key in in_turns(allowed, _AT_ONCE) if not _lies_within(sessions[key], since, until)]
+            )
+        return Scope(
+            sessions=allowed,
+            excluded=frozenset() if allowed is not None else frozenset(self._excluded(request)),
+            role=None if len(request.roles) == 2 else ("user", "assistant").index(request.roles[0]),
+            since=request.since,
+            until=request.until,
+            partly=partly,
+            off_branch=request.branch == "any",
+        )
+
+    def _excluded(self, request: Request) -> Iterator[int]:
+        yield from self.catalog.outside
+        if not request.include_current and self.current in self.catalog.key_by_id:
+            yield self.catalog.key_by_id[self.current]
+        if not request.include_deleted:
+            yield from self.catalog.tombstoned_keys()
+            for session_id, said in self.registry.items():
+                if said.deleted_at and session_id in self.catalog.key_by_id:
+                    yield self.catalog.key_by_id[session_id]
+
+    def _of_kind(self, session: SessionRow, kind: str) -> bool:
+        return kind == "any" or self.kind(session) == kind
+
+    def current_said(self, request: Request) -> str:
+        """The answer's ``currentSession``."""
+        if self.current is None:
+            return "unknown"
+        return "included" if request.include_current else "excluded"
+
+    # -- views --------------------------------------------------------------------------------------------------------
+
+    def is_current(self, session: SessionRow) -> bool:
+        return self.current is not None and session.session_id == self.current
+
+    def is_deleted(self, session: SessionRow) -> bool:
+        said = self.registry.get(session.session_id)
+        return session.deleted or bool(said and said.deleted_at)
+
+    def kind(self, session: SessionRow) -> str:
+        said = self.registry.get(session.session_id)
+        if said and said.kind:
+            return said.kind
+        return "child" if session.child or self._parent_path(session) is not None else "root"
+
+    def parent_id(self, session: SessionRow) -> str | None:
+        """Id of the session it was started or forked from: the registry, the header (path or id), then the folder."""
+        said = self.registry.get(session.session_id)
+        if said and said.parent_session_id:
+            return said.parent_session_id
+        named = session.parent
+        if named:
+            if "/" not in named and "\\" not in named and not named.endswith(".jsonl"):
+                return named
+            path = os.fsencode(named)
+            session_id = self._id_at(path)
+            if session_id is not None:
+                return session_id
+            found = named_id(path.replace(b"\\", b"/").rsplit(b"/", 1)[-1])
+            if found is not None:
+                return found
+        parent_path = self._parent_path(session)
+        return None if parent_path is None else self._id_at(parent_path)
+
+    def _parent_path(self, session: SessionRow) -> bytes | None:
+        """The file after which a folder above the session is named; one that was there and is gone if that is nearer."""
+        there, gone = session.parent_path, None
+        if session.path is not None and self.catalog.gone():
+            gone = self.catalog.gone_above(os.path.dirname(session.path))
+        if gone is None or (there is not None and len(folder_of(there)) >= len(folder_of(gone))):
+            return there
+        return gone
+
+    def _id_at(self, path: bytes) -> str | None:
+        """Id of the session in the file at `path`, also where another file counts for it or none is there any more, and
+        where `path` does not name the root as it was named here (through a link)."""
+        found = self._id_of(path)
+        if found is None:
+            for named, real in self._linked_roots:
+                if path.startswith(real):
+                    return self._id_of(named + path[len(real) :])
+        return found
+
+    def _id_of(self, path: bytes) -> str | None:
+        catalog = self.catalog
+        key = catalog.key_by_path.get(path)
+        if key is None:
+            source = catalog.sources.get(path)
+            if source is not None and source.session_id is not None:
+                return source.session_id
+            key = catalog.gone().get(path)
+        return None if key is None else catalog.sessions[key].session_id
+
+    @cached_property
+    def _linked_roots(self) -> list[tuple[bytes, bytes]]:
+        """How roots were named that are links, and what paths below them really begin with."""
+        roots = [(named, os.path.join(os.path.realpath(named), b"")) for named in self.catalog.below]
+        return [(named, real) for named, real in roots if named != real]
+
+    def name(self, session: SessionRow) -> str:
+        said = self.registry.get(session.session_id)
+        if said and said.name:
+            return said.name
+        if session.name:
+            return session.name
+        folder = one_line((session.cwd or "").replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
+        return f"{folder or 'session'}-{short_id(session.session_id)}"
+
+    def lineage(self, session: SessionRow) -> list[SessionRow]:
+        """The session, its parent, its parent's parent and so on, as far as they are known."""
+        lineage = [session]
+        seen = {session.session_id}
+        above = self.parent_id(session)
+        while above is not None and above not in seen and len(lineage) < _DEPTH:
+            key = self.catalog.key_by_id.get(above)
+            if key is None:
+                break
+            seen.add(above)
+            lineage.append(self.catalog.sessions[key])
+            above = self.parent_id(lineage[-1])
+        return lineage
+
+    def view(self, session: SessionRow) -> dict[str, Any]:
+        """The session view of an answer."""
+        lineage = self.lineage(session)
+        return {
+            "sessionId": session.session_id,
+            "shortId": short_id(session.session_id),
+            "name": self.name(session),
+            "kind": self.kind(session),
+            "depth": max(len(lineage) - 1, int(self.kind(session) == "child")),
+            "lineage": "/".join(self.name(one) for one in reversed(lineage)),
+            "deleted": self.is_deleted(session),
+            "current": self.is_current(session),
+            "cwd": session.cwd,
+            "createdAt": iso(session.first_time if session.first_time is not None else session.started),
+            "updatedAt": iso(session.activity),
+            "messageCount": session.messages,
+            "parentSessionId": self.parent_id(session),
+        }
+
+
+def listed(views: Views, request: ListRequest) -> tuple[list[dict[str, Any]], bool]:
+    """The session views of a list answer, latest activity first, and whether there are more."""
+    selected, sessions = views.selected_keys(request), views.catalog.sessions
+    latest = [sessions[key] for key in views.catalog.latest_keys() if key in selected]
+    if request.since is not None or request.until is not None:
+        latest = [one for one in latest if _within(one.activity, request.since, request.until)]
+    return [views.view(session) for session in latest[: request.limit]], len(latest) > request.limit
+
+
+def _within(moment: int | None, since: int | None, until: int | None) -> bool:
+    if since is None and until is None:
+        return True
+    return moment is not None and (since is None or moment >= since) and (until is None or moment < until)
+
+
+def _overlaps(session: SessionRow, since: int | None, until: int | None) -> bool:
+    """Whether the session can hold an entry of these times."""
+    if since is not None and session.last_time is not None and session.last_time < since:
+        return False
+    return not (until is not None and session.first_time is not None and session.first_time >= until)
+
+
+def _lies_within(session: SessionRow, since: int | None, until: int | None) -> bool:
+    """Whether every entry of the session is of these times."""
+    if session.untimed or session.first_time is None or session.last_time is None:
+        return False
+    return (since is None or session.first_time >= since) and (until is None or session.last_time < until)

@@ -1,0 +1,1 @@
+"""What is wrong with roots, sources and index, and what to do about it."""

@@ -1,0 +1,1 @@
+"""When work runs: calls, threads, worker processes."""

@@ -1,0 +1,1 @@
+"""Plain types that archive and index both know. Imports nothing of this package."""

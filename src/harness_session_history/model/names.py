@@ -1,0 +1,107 @@
+"""What the name of a session file says: ``<time>_<id>.jsonl``, also archived (``.reset.``) or deleted (``.deleted.``).
+
+Names are bytes, as the file system gives them: they need not be valid UTF-8.
+
+Working folders, compared as the contract says: by path components, whatever system they come from.
+
+A trailing or doubled separator does not count, ``\\`` and ``/`` are alike, a ``\\\\?\\`` prefix is dropped, and so is
+the case of a drive letter. Nothing is looked up on this machine: the folder may be gone, or be another machine's."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from typing import Final
+
+MAX_SESSION_ID = 128
+"""The longest session id, in characters, that a caller can ask for (contract: arguments)."""
+
+# The patterns stay sources: `re` compiles and keeps them at their first use, so that importing costs nothing.
+_NAME = rb"(?s)(?P<stem>.*)\.jsonl(?P<marks>(?:\.(?:reset|deleted)\.[0-9][0-9TZtz:._+-]*)*)"
+_STEM = (
+    rb"(?s)(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
+    rb"[T_-](?P<hour>\d\d)[-:](?P<minute>\d\d)[-:](?P<second>\d\d)(?:[-.](?P<milli>\d{3})\d*)?Z?_(?P<id>.+)"
+)
+
+
+def is_session_name(name: bytes) -> bool:
+    """Whether a file of this name may hold a session: ``*.jsonl``, ``*.jsonl.reset.<time>``, ``*.jsonl.deleted.<time>``."""
+    return name.endswith(b".jsonl") or re.fullmatch(_NAME, name) is not None
+
+
+def stem(name: bytes) -> bytes:
+    """The name before ``.jsonl``: what the folder of a session's children is called. Empty where there is none."""
+    found = re.fullmatch(_NAME, name)
+    return found["stem"] if found else b""
+
+
+def folder_of(path: bytes) -> bytes:
+    """The path of the folder that is named after the session file at `path`, where its children are."""
+    above, name = os.path.split(path)
+    return os.path.join(above, stem(name))
+
+
+def is_tombstoned(name: bytes) -> bool:
+    """Whether the name says that the session was deleted."""
+    found = re.fullmatch(_NAME, name)
+    return found is not None and b".deleted." in found["marks"]
+
+
+def named_id(name: bytes) -> str | None:
+    """The session id that a name ``<time>_<id>.jsonl`` carries, else None (also where it could not be asked for)."""
+    found = re.fullmatch(_STEM, stem(name))
+    if found is None:
+        return None
+    try:
+        said = found["id"].decode()
+    except UnicodeDecodeError:
+        return None
+    return said if len(said) <= MAX_SESSION_ID and said.isprintable() else None
+
+
+def named_time(name: bytes) -> int | None:
+    """The time that a name ``<time>_<id>.jsonl`` carries, in ms since the epoch (UTC), else None."""
+    found = re.fullmatch(_STEM, stem(name))
+    if found is None:
+        return None
+    hour, minute, second = (int(found[part]) for part in ("hour", "minute", "second"))
+    try:
+        days = (
+            datetime.date(int(found["year"]), int(found["month"]), int(found["day"])).toordinal()
+            - datetime.date(1970, 1, 1).toordinal()
+        )
+    except ValueError:
+        return None
+    return ((days * 24 + hour) * 60 + minute) * 60_000 + second * 1000 + int(found["milli"] or 0)
+
+
+_LONG: Final = "//?/"
+_LONG_SHARE: Final = "//?/unc/"
+
+
+def cwd_key(path: str) -> str:
+    """The normal form of a folder. A folder ``a`` holds ``b`` if ``key(b)`` is ``key(a)`` or begins with ``key(a) + "/"``.
+
+    The key of the root ``/`` is empty, so that it holds every absolute path without a drive; a relative path that
+    names nothing is ``.``, which holds only itself.
+    """
+    path = path.replace("\\", "/")
+    if path[: len(_LONG_SHARE)].lower() == _LONG_SHARE:
+        path = "/" + path[len(_LONG_SHARE) :]
+    elif path.startswith(_LONG):
+        path = path[len(_LONG) :]
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if path.startswith("/"):
+        return "".join("/" + part for part in parts)
+    if parts and parts[0][1:2] == ":":
+        parts[0] = parts[0][0].lower() + parts[0][1:]
+    return "/".join(parts) or "."
+
+
+def cwd_within(cwd: str | None, folder: str) -> bool:
+    """Whether a session's working folder is `folder` or lies below it; an unknown one (None) lies nowhere."""
+    if cwd is None:
+        return False
+    inner, outer = cwd_key(cwd), cwd_key(folder)
+    return inner == outer or (inner.startswith(outer + "/") and outer != ".")

@@ -1,0 +1,1 @@
+"""Files become index rows, in transactions that leave a whole snapshot."""

@@ -1,0 +1,311 @@
+"""Brings the index up to date with the files: finds what differs, has it read, and has it written session by session.
+
+One of the places where archive and index meet. It holds the writer's lock while it writes, works within a budget, and
+leaves a state from which the next run goes on: every session is in the snapshot as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+import apsw
+import msgspec
+
+from ..errors import log_warning
+from ..index.catalog import Catalog
+from ..index.file import BUSY_MS, CACHE_KB, IndexFile
+from ..index.freshness import Difference, compare, prefixes
+from ..index.schema import SESSION, SourceRow
+from ..index.writer import Overtaken, Writer
+from ..model.entries import Facts
+from ..model.sources import FileIdentity, SourceFile, Walk, WalkCancelled
+from .plan import Backlog, Budget, Item, Outcome, Progress, Stopped, volume
+from .session_writer import SessionWriter
+
+if TYPE_CHECKING:
+    from .extract import Task
+    from .indexer import Intake
+    from .processes import Child
+    from .readers import Readers
+
+
+#: How far beyond its time a run may write what it has read.
+SAVE_SECONDS = 0.3
+#: From so many bytes on, a refresh is done in a process of its own (where there is a caller's loop to keep free).
+ELSEWHERE_BYTES = 4 << 20
+#: From so many bytes on, files are read in processes of their own.
+PARALLEL_BYTES = 32 << 20
+#: Processes that read at the same time, at most.
+MOST_READERS = 4
+#: Memory for pages while much is written, of which little is read again.
+WRITING_CACHE_KB = 4_096
+#: Segments are merged only as long as this much time is left.
+MERGE_SECONDS = 1.0
+
+
+class Refresh:
+    """One run over one index."""
+
+    def __init__(
+        self,
+        index: IndexFile,
+        connection: apsw.Connection,
+        catalog: Catalog,
+        walk: Callable[[], Walk],
+        budget: Budget,
+        progress: Progress | None = None,
+        elsewhere: Callable[[int], Outcome] | None = None,
+        is_current: Callable[[], bool] = lambda: True,
+        started: list[Child] | None = None,
+    ) -> None:
+        #: Does the work in another process, which is told how many reading processes that is worth.
+        self.elsewhere, self.is_current = elsewhere, is_current
+        #: Reading processes that were started in advance, because much was expected.
+        self.started = [] if started is None else started
+        self.index, self.connection, self.catalog = index, connection, catalog
+        self.walk, self.budget, self.progress = walk, budget, progress
+        self.writer = Writer(connection, is_current)
+        self.sessions = SessionWriter(self.writer)
+        self.outcome = Outcome()
+        self.wrote = False
+        self.seen: Walk | None = None
+        self.difference: Difference | None = None  # of all files, if that was looked at
+
+    def run(self, session_id: str | None = None) -> None:
+        """Brings the selected files up to date as they are now.
+
+        Raises Stopped if the caller has gone, Overtaken if another file or another writer's work lies there by now.
+        """
+        try:
+            self._run(session_id)
+        except WalkCancelled:
+            self.outcome.left = max(1, self.outcome.left)  # the time was over before everything had been looked at
+        self._raise_if_cancelled()
+
+    def _run(self, session_id: str | None) -> None:
+        difference = self._look(session_id)
+        if not difference.pending and not difference.unreadable:
+            self.outcome.unavailable = _in_the_way(difference)
+            return
+        if self.elsewhere is not None and (size := volume(difference)) >= ELSEWHERE_BYTES:
+            self.outcome, self.wrote = self.elsewhere(readers_for(size, difference.pending)), True
+            return
+        began = time.monotonic()
+        with self.index.lock().held(self.budget.left(), self.budget.cancelled) as held:
+            if not held:
+                self.outcome.waited, self.outcome.left = True, difference.pending
+                return
+            if not self.is_current():
+                raise Overtaken
+            if self.catalog.update(self.connection) or time.monotonic() - began > 0.5:
+                difference = self._look(session_id)
+            self.outcome.unavailable = _in_the_way(difference) - len(difference.unreadable)
+            self.wrote = True
+            self._write(difference)
+
+    def _write(self, difference: Difference) -> None:
+        from ..index.upkeep import merge_some  # (what reads and writes is loaded by a run that has something to read)
+        from .indexer import Intake
+
+        assert self.seen is not None
+        backlog = Backlog(self.seen, self.progress)
+        intake = Intake(self.writer, self.sessions, backlog, self.budget, self.outcome)
+        moved = _moved(difference)
+        self.connection.set_progress_handler(self.budget.over, 2000)
+        self.connection.set_busy_timeout(min(BUSY_MS, int(self.budget.left() * 1000) + 1))
+        self.writer.follow(self.catalog.revision)
+        try:
+            self.sessions.leaving = {row.path for row in moved}
+            self.sessions.lost = {row.path for row in difference.lost}
+            self.sessions.away = {row.path for row in difference.away}
+            self.sessions.below = prefixes(root.path for root in self.seen.roots)
+            self._drop([row for row in difference.gone if row.path not in self.sessions.leaving])
+            backlog.fill(difference, self.catalog)
+            intake.queue_asked()
+            if backlog.bytes >= PARALLEL_BYTES:
+                self.connection.pragma("cache_size", -WRITING_CACHE_KB)
+            self._work(backlog, intake)
+            # What has moved is dropped only now, so that no snapshot shows its session as deleted.
+            self._drop(moved)
+            moved = []
+            intake.queue_asked()
+            if backlog.waiting:
+                self._work(backlog, intake)
+            if backlog.bytes >= PARALLEL_BYTES:
+                self._merge()
+            else:
+                merge_some(self.writer)
+        except (Stopped, apsw.InterruptError):
+            self.writer.rollback()
+            self.connection.set_progress_handler(None)
+            if not self.budget.cancelled():
+                self._save(intake)
+            self.outcome.left = len(backlog.waiting) + len(intake.batch) + len(moved)
+        except (apsw.BusyError, apsw.LockedError):
+            self.outcome.waited = True
+            self.outcome.left = len(backlog.waiting) + len(intake.batch) + len(moved)
+        finally:
+            self.connection.set_progress_handler(None)
+            self.connection.set_busy_timeout(BUSY_MS)
+            self.writer.rollback()
+            self.connection.pragma("cache_size", -CACHE_KB)
+
+    def _save(self, intake: Intake) -> None:
+        """Writes what was read when the time was over, if that is quickly done or nothing else came of this run: so
+        every run gets on, however short it is."""
+        until = time.monotonic() + SAVE_SECONDS
+        if self.outcome.done:
+            self.connection.set_progress_handler(lambda: time.monotonic() > until, 2000)
+        try:
+            intake.flush()
+        except apsw.InterruptError:
+            self.writer.rollback()
+
+    def _look(self, session_id: str | None) -> Difference:
+        """What differs on disk from the snapshot, which is read first."""
+        self.catalog.update(self.connection)
+        self.seen = self.walk()
+        if session_id is not None:
+            own = compare(self.seen, self.catalog, session_id)
+            self._add_strangers(session_id, own)
+            if not own.gone and not own.lost:  # (one that is not where it was may be in any file)
+                return own
+        self.difference = compare(self.seen, self.catalog)
+        return self.difference
+
+    def _add_strangers(self, session_id: str, own: Difference) -> None:
+        """Adds the files that are not read yet and belong to the session by their header, whatever their names say."""
+        from ..archive.files import Unreadable
+        from ..archive.transcript import session_of
+
+        def holds(file: SourceFile) -> bool:
+            try:
+                return session_of(file.path) == session_id
+            except Unreadable:
+                return False
+
+        assert self.seen is not None
+        everything = compare(self.seen, self.catalog)
+        known = {file.path for file in own.new} | {file.path for file, _ in own.changed}
+        for file, row in [*((file, None) for file in everything.new), *everything.changed]:
+            self.budget.check()
+            if file.path not in known and holds(file):
+                if row is None:
+                    own.new.append(file)
+                else:
+                    own.changed.append((file, row))
+
+    def _raise_if_cancelled(self) -> None:
+        if self.budget.cancelled():
+            raise Stopped
+
+    def _drop(self, gone: Sequence[SourceRow]) -> None:
+        if not gone:
+            return
+        self.writer.begin()
+        for row in gone:
+            self.writer.forget_source(row.id)
+        for row in gone:
+            self.sessions.lose(row.session_id)
+        self.writer.commit()
+
+    def _merge(self) -> None:
+        """After much work, joins segments while there is time, and gives the pages back that this frees. What is left is
+        noted for maintenance."""
+        from ..index.upkeep import FEW_SEGMENTS, give_back, merge
+
+        def over() -> bool:
+            return self.budget.cancelled() or self.budget.left() <= MERGE_SECONDS
+
+        merge(self.writer, over)
+        while give_back(self.connection) and not over():
+            pass
+        self.writer.note_merge(self.writer.segments() > FEW_SEGMENTS)
+
+    def _work(self, backlog: Backlog, intake: Intake) -> None:
+        """Reads and writes until nothing waits any more."""
+        from .extract import read
+        from .readers import ReaderLost
+
+        waiting = backlog.waiting
+        readers, unread = self._readers(waiting), len(waiting)
+        try:
+            while waiting:
+                self.budget.check()
+                item = waiting[0]
+                try:
+                    intake.take(item, readers.frames(self.budget.check) if readers else read(self._task(item)))
+                except ReaderLost:
+                    log_warning("a reading process was lost; going on without")
+                    self.writer.rollback()
+                    if readers is not None:
+                        readers.close()
+                        readers = None
+                    continue
+                waiting.popleft()
+                intake.queue_asked()  # this very file may be among them, so not before
+                unread -= 1
+                if unread == 0 and readers is not None:
+                    readers.close()
+                    readers = None
+                if intake.is_full():
+                    intake.flush()
+                backlog.tell(item)
+                if not waiting:
+                    intake.flush()
+        finally:
+            if readers is not None:
+                readers.close()
+
+    def _readers(self, waiting: Collection[Item]) -> Readers | None:
+        """Processes that read what waits now, if that is much; what is queued later is read here."""
+        count = len(self.started) or readers_for(sum(item.bytes for item in waiting), len(waiting))
+        if count == 0:
+            return None
+        from .readers import Readers, start_readers
+
+        try:
+            children = self.started[:] or start_readers(count)
+            self.started.clear()
+            return Readers([self._task(item) for item in waiting], children)
+        except OSError as error:
+            log_warning("no process can be started for reading: %s", error)
+            return None
+
+    def _task(self, item: Item) -> Task:
+        from .extract import Task
+
+        row = item.row
+        if row is None or row.state != SESSION or row.session is None:
+            return Task(item.file.path)
+        found = self.connection.execute("SELECT facts FROM sources WHERE id=?", (row.id,)).fetchone()
+        if found is None or found[0] is None:
+            return Task(item.file.path)
+        return Task(item.file.path, msgspec.msgpack.decode(found[0], type=Facts), FileIdentity(*row.identity))
+
+
+def readers_for(size: int, files: int) -> int:
+    """How many processes should read so many bytes of so many files: none for little, else one for each processor.
+
+    With the one that writes these are more than there are processors; reading is most of the work, so none is ever idle.
+    """
+    if size < PARALLEL_BYTES or not sys.executable:
+        return 0
+    return min(MOST_READERS, files, os.cpu_count() or 1)
+
+
+def _in_the_way(difference: Difference) -> int:
+    """How many sources cannot be brought up to date. (Of a folder that has gone nothing is left to be read: its sessions
+    are unavailable, but no refresh can change that.)"""
+    return difference.unavailable - len(difference.lost)
+
+
+def _moved(difference: Difference) -> list[SourceRow]:
+    """Files that are gone from their place while a new one has the id of their session in its name, or is the same file."""
+    ids = {file.named_id for file in difference.new}
+    files = {file.state[:2] for file in difference.new}
+    return [row for row in difference.gone if row.session_id in ids or row.identity[:2] in files]

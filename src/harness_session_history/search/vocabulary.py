@@ -1,0 +1,70 @@
+"""Which terms the index holds, looked up in its vocabulary without reading where they stand.
+
+For a prefix FTS5 merges the places of all its terms before it gives the first row, anew in every statement. Spelled out
+(``("depend" OR "deploy")`` for ``"dep" *``) the same rows are found as those of any words are: only as far as needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import apsw
+
+from ..text.tokens import stems
+
+#: A prefix of more terms than this is left to FTS5: alone, and where other words are required too (all of its terms are
+#: then looked for at each of theirs).
+ALONE, BESIDE_OTHERS = 500, 32
+#: What a word may end in whose stem is a given one: FTS5 stems what it is asked for, and a stem has a stem of its own.
+_ENDINGS = ("", "e", "s", "ed", "ing")
+_PREFIX = re.compile(r'"([^" ]+)" \*')
+_TABLE = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, search, instance)"
+#: From term to term: the first one not below a text is found at once, what follows would be all of its places.
+_BEGINNING = """
+WITH RECURSIVE found(term) AS (
+  SELECT (SELECT term FROM temp.vocabulary WHERE term >= ?1 LIMIT 1)
+  UNION ALL
+  SELECT (SELECT term FROM temp.vocabulary WHERE term >= found.term || char(1) LIMIT 1) FROM found WHERE found.term < ?2)
+SELECT term FROM found WHERE term < ?2 LIMIT ?3
+"""
+
+
+class Vocabulary:
+    """The terms of one snapshot."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self._words: dict[tuple[str, int], list[str]] = {}
+
+    def spelled_out(self, expression: str, most: int) -> str:
+        """An FTS5 expression that finds the same with the words in place of each prefix of at most so many terms."""
+        return _PREFIX.sub(lambda prefix: self._words_of(prefix, most), expression) if "*" in expression else expression
+
+    def _words_of(self, prefix: re.Match[str], most: int) -> str:
+        words = self._words.get((prefix[1], most))
+        if words is None:
+            (start,) = stems([prefix[1]])
+            terms = self.beginning(start, most + 1)
+            words = self._words[prefix[1], most] = [] if len(terms) > most else _with_stems(terms)
+        return "(" + " OR ".join([f'"{word}"' for word in words]) + ")" if words else prefix[0]
+
+    def beginning(self, start: str, most: int) -> list[str]:
+        """The first `most` terms that begin with `start`."""
+        self.connection.execute(_TABLE)
+        found = self.connection.execute(_BEGINNING, (start, start + chr(0x10FFFF), most))
+        return [term for (term,) in found]
+
+
+def _with_stems(terms: Sequence[str]) -> list[str]:
+    """Words that have these stems, one for each; none at all if there is none for one of them."""
+    words: dict[str, str] = {}
+    missing = list(terms)
+    for ending in _ENDINGS:
+        if missing:
+            candidates = [term + ending for term in missing]
+            found = stems(candidates)
+            if len(found) == len(candidates):
+                words |= {t: word for t, word, stem in zip(missing, candidates, found, strict=True) if t == stem}
+                missing = [term for term in missing if term not in words]
+    return [] if missing else list(words.values())

@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.generate import Made, generate
-from benchmarks.quality.archive import build
-from benchmarks.quality.evaluate import read_questions
+from benchmarks.quality.archive import ROUTINE, build
+from benchmarks.quality.evaluate import HALVES, draw, place, read_questions
 
 
 def contents(root: Path) -> dict[str, str]:
@@ -76,11 +76,43 @@ def test_each_shape_can_be_generated(shape: str, tmp_path: Path) -> None:
     assert made.sessions == (25 if shape == "many" else 1)
 
 
-def test_the_evaluation_archive_is_large_enough_and_every_question_has_an_answer_in_it(tmp_path: Path) -> None:
-    archive, questions = build(tmp_path / "sessions"), read_questions()
-    assert len(archive.messages) >= 40 and sum(archive.messages.values()) >= 600
-    assert len(questions) >= 60 and len({q.id for q in questions}) == len(questions)
-    assert [label for q in questions for label in q.want if label not in archive.keys] == []
+@pytest.mark.parametrize("name", ROUTINE)
+def test_every_question_has_its_answer_in_its_archive(name: str, tmp_path: Path) -> None:
+    archive = build(tmp_path / "sessions", name, share=0)
+    wanted = [label for q in read_questions() if q.archive == name for label in q.want]
+    assert wanted and [label for label in wanted if label not in archive.keys] == []
+
+
+def test_an_evaluation_archive_is_the_same_for_the_same_seed_and_so_is_what_is_drawn_from_it(tmp_path: Path) -> None:
+    one, two, other = (build(tmp_path / str(n), "research", seed) for n, seed in enumerate((1, 1, 2)))
+    assert contents(one.root) == contents(two.root) != contents(other.root)
+    assert draw({"research": one}, 20, 1) == draw({"research": two}, 20, 1) != draw({"research": one}, 20, 2)
+
+
+def test_both_halves_of_the_questions_hold_every_kind_and_no_question_is_in_both() -> None:
+    questions = read_questions()
+    assert len({(q.archive, q.query) for q in questions}) == len(questions) >= 300
+    kinds = [{q.kind for q in questions if q.half == half} for half in HALVES]
+    assert kinds[0] == kinds[1]
+
+
+def test_both_halves_of_the_questions_are_about_different_conversations() -> None:
+    told = [
+        {(q.archive, w.partition("/")[0]) for q in read_questions() if q.half == half for w in q.want}
+        for half in HALVES
+    ]
+    assert told[0] & told[1] == set()
+
+
+def test_what_the_caller_sees_are_the_results_and_the_nearest_entries_up_to_five() -> None:
+    def cited(*entries: str) -> list[dict[str, Any]]:
+        return [{"citation": {"sessionId": "s", "entryId": entry}} for entry in entries]
+
+    hints = {"nearest": cited("d", "e", "f"), "sessions": [{"sessionId": "t"}]}
+    answer = {"results": cited("a", "b", "c"), "hints": hints}
+    assert [place(answer, {("s", entry)}) for entry in "abcdef"] == [1, 2, 3, 4, 5, None]
+    assert [place(answer, {(session, "")}) for session in "stu"] == [1, 1, None]
+    assert place({"results": cited("a")}, {("s", "b")}) is None
 
 
 def test_the_examples_are_what_their_script_writes(tmp_path: Path) -> None:
@@ -98,14 +130,22 @@ def test_the_benchmark_runs_in_its_smoke_form(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow_smoke
-def test_the_search_evaluation_runs() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "benchmarks.quality", "--json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+def test_the_search_evaluation_runs_in_its_smoke_form(tmp_path: Path) -> None:
+    (tmp_path / "sessions").mkdir()
+    archive = build(tmp_path / "sessions", "research", share=0)
+    own = {
+        "half": "tuning",
+        "kind": "own",
+        "archive": "mine",
+        "query": "Krippendorff",
+        "want": ["/".join(archive.keys["interview-codes/cause"])],
+    }
+    extra = tmp_path / "extra.json"
+    extra.write_text(json.dumps({"archives": {"mine": str(archive.root)}, "questions": [own]}), encoding="utf-8")
+    command = [sys.executable, "-m", "benchmarks.quality", "--smoke", "--json", "--extra", str(extra)]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert run.returncode == 0, run.stderr
-    assert json.loads(run.stdout)["kinds"]["all"]["questions"] >= 60
+    figures = json.loads(run.stdout)["figures"]
+    assert list(figures) == ["tuning", "held-out", "drawn", "extra, tuning"]
+    assert figures["tuning"]["all"]["questions"] + figures["held-out"]["all"]["questions"] >= 40
+    assert figures["extra, tuning"]["own"]["recall@5"] == 1

@@ -14,6 +14,7 @@ import msgspec
 from harness_session_history import SessionHistory
 from harness_session_history.archive.records import entry_decoder
 from harness_session_history.archive.transcript import TranscriptReader
+from harness_session_history.model.sources import FileIdentity
 from harness_session_history.refresh.extract import Task, read
 from harness_session_history.settings import Settings
 
@@ -93,10 +94,10 @@ def _parse(file: Path) -> None:
 
 
 def _analyse(file: Path) -> None:
-    for _ in read(Task(os.fsencode(file))):
+    for _ in read(Task(os.fsencode(file), FileIdentity.of(os.stat(file)))):
         pass
 
 
 def _encode(file: Path) -> None:
-    for frame in read(Task(os.fsencode(file))):
+    for frame in read(Task(os.fsencode(file), FileIdentity.of(os.stat(file)))):
         msgspec.msgpack.encode(frame)

@@ -12,7 +12,7 @@ import apsw
 import msgspec
 
 from harness_session_history import SessionHistory
-from harness_session_history.index.schema import GONE, Extent, check
+from harness_session_history.index.schema import GONE, SESSION, Extent, check
 from harness_session_history.index.spans import Spans
 from harness_session_history.index.trees import tree_columns
 from harness_session_history.model.entries import Facts
@@ -62,7 +62,8 @@ def contents(index: Path) -> dict[str, Any]:
 
 def _source(row: Any) -> tuple[Any, ...]:
     *said, facts = row
-    return *said, None if facts is None else msgspec.msgpack.decode(facts, type=Facts)
+    state = said[6]
+    return *said, msgspec.msgpack.decode(facts, type=Facts) if facts is not None and state == SESSION else facts
 
 
 def _tree(connection: apsw.Connection, extent: Extent, nodes: int) -> tuple[Any, ...]:

@@ -480,12 +480,18 @@ def test_an_index_that_cannot_be_written_is_read_and_called_read_only(tmp_path_f
     try:
         folder.chmod(0o755)
         world = World(folder)
-        world.session("a").save()
-        world.make_index()
         world.report()  # imports what it needs while it can
+        world.session("a").save()
+
+        def give_away() -> None:
+            for path in (*folder.rglob("*"), folder):
+                os.chown(path, NOBODY, NOBODY)
+
+        give_away()
+        with as_nobody():
+            world.make_index()
         world.session("b").save()
-        for path in (*folder.rglob("*"), folder):
-            os.chown(path, NOBODY, NOBODY)
+        give_away()
         world.index.parent.chmod(0o500)
         with as_nobody():
             report = world.report()

@@ -43,10 +43,10 @@ def while_reading(monkeypatch: pytest.MonkeyPatch, happen: Callable[[str], None]
     """Something happens to each file just after its last byte was read."""
     plain = transcript._fingerprints
     path_of: dict[int, str] = {}
-    opened = transcript.open_transcript
+    opened = files._open
 
-    def remember(path: str) -> tuple[int, FileIdentity]:
-        descriptor, identity = opened(path)
+    def remember(path: str, seen: FileIdentity) -> tuple[int, FileIdentity]:
+        descriptor, identity = opened(path, seen)
         path_of[descriptor] = str(path)
         return descriptor, identity
 
@@ -55,7 +55,7 @@ def while_reading(monkeypatch: pytest.MonkeyPatch, happen: Callable[[str], None]
         happen(path_of[descriptor])
         return found
 
-    monkeypatch.setattr(transcript, "open_transcript", remember)
+    monkeypatch.setattr(files, "_open", remember)
     monkeypatch.setattr(transcript, "_fingerprints", then)
 
 
@@ -192,15 +192,15 @@ def test_a_file_that_cannot_be_read_is_unavailable_and_its_session_is_not_delete
     world.say("b", "other")
     world.refresh()
     append(session.path(), [b'{"type":"x"}'])
-    plain = files.open_transcript
+    plain = files._open
 
-    def refuse(path: str) -> tuple[int, FileIdentity]:
+    def refuse(path: str, seen: FileIdentity) -> tuple[int, FileIdentity]:
         if session.id in str(path):
             raise files.Unreadable("made up")
-        return plain(path)
+        return plain(path, seen)
 
     with monkeypatch.context() as patched:
-        patched.setattr(transcript, "open_transcript", refuse)
+        patched.setattr(files, "_open", refuse)
         for _ in range(2):
             problem = world.refused(RefreshIncomplete, operation="list", refresh=True)
             assert problem.details == {"done": 0, "left": 0, "unsettled": 0, "unavailable": 1}
@@ -221,14 +221,14 @@ def test_another_file_of_a_session_stands_in_for_one_that_cannot_be_read(
     path = newer.save()
     world.refresh()
     append(path, [b'{"type":"x"}'])
-    plain = files.open_transcript
+    plain = files._open
 
-    def refuse(path: str) -> tuple[int, FileIdentity]:
+    def refuse(path: str, seen: FileIdentity) -> tuple[int, FileIdentity]:
         if newer.id in str(path):
             raise files.Unreadable("made up")
-        return plain(path)
+        return plain(path, seen)
 
-    monkeypatch.setattr(transcript, "open_transcript", refuse)
+    monkeypatch.setattr(files, "_open", refuse)
     world.refused(RefreshIncomplete, operation="list", refresh=True)
     assert world.texts("common", refresh=False) == ["common word"]
 

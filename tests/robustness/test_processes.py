@@ -20,6 +20,7 @@ from harness_session_history import IndexUnavailable, RefreshIncomplete, Session
 from harness_session_history.doctor.diagnose import diagnose
 from harness_session_history.engine import remote
 from harness_session_history.index.lock import FileLock
+from harness_session_history.model.sources import FileIdentity
 from harness_session_history.refresh import run as refresh
 from harness_session_history.refresh.extract import Task
 from harness_session_history.refresh.plan import Budget
@@ -385,7 +386,8 @@ def test_what_lies_in_the_callers_folder_stands_in_for_nothing(tmp_path: Path, m
     child = start("refresh.readers", answers=True)
     assert child.stdin is not None and child.stdout is not None
     with child:
-        write_frame(child.stdin, Task(os.fsencode(session.save())))
+        path = session.save()
+        write_frame(child.stdin, Task(os.fsencode(path), FileIdentity.of(os.stat(path))))
         child.stdin.close()
         frames = [frame for frame in iter(lambda: read_frame(child.stdout), None)]
     assert len(frames) == 3 and child.returncode == 0

@@ -130,7 +130,8 @@ class Line:
         resume = None if facts is None or facts.linear else facts
         wanted = entry_hash(entry_id).to_bytes(8, "little", signed=True)
         try:
-            chunks = TranscriptReader(os.fsdecode(self.path), resume=resume)
+            source = self.catalog.sources[self.path]
+            chunks = TranscriptReader(self.path, FileIdentity(*source.identity), resume=resume)
             return any(wanted in (chunk.ids[at : at + 8] for at in range(0, len(chunk.ids), 8)) for chunk in chunks)
         except (NotASession, Unreadable):
             return False

@@ -5,7 +5,6 @@ One of the places where archive and index meet.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 
 import apsw
@@ -52,29 +51,26 @@ class Evidence:
         """Whether an entry is off its session's visible branch."""
         return self.connection.execute("SELECT 1 FROM hidden WHERE id=?", (row,)).fetchone() is not None
 
-    def path(self, session: int) -> str | None:
-        """The file of a session, None if it has none any more."""
-        path = self.catalog.sessions[session].path
-        return None if path is None else os.fsdecode(path)
+    def _file(self, session: int) -> tuple[bytes, FileIdentity | None]:
+        """The file of a session, and as what it was indexed; None if it has none any more."""
+        path = self.catalog.sessions[session].path or b""
+        row = self.catalog.sources.get(path)
+        return path, None if row is None else FileIdentity(*row.identity)
 
     def hydrate(self, wanted: Sequence[Located]) -> list[Hydrated | None]:
         """Entries of one session, read again; None where the bytes no longer say what was indexed."""
-        path = self.path(wanted[0].session) if wanted else None
-        if path is None:
-            return [None] * len(wanted)
-        row = self.catalog.sources.get(os.fsencode(path))
-        if row is None:
+        path, known = self._file(wanted[0].session) if wanted else (b"", None)
+        if known is None:
             return [None] * len(wanted)
         spans = [
             Wanted(one.node, one.offset, one.length, one.key or self._id(one), one.role, one.time) for one in wanted
         ]
-        known = FileIdentity(*row.identity)
         try:
-            found = hydrate(path, spans, identity=known)
+            found = hydrate(path, spans, known)
         except Unreadable:
             return [None] * len(wanted)
-        if None in found.entries and found.identity[:2] == known[:2] and found.identity.size >= known.size:
-            self.catalog.doubted[row.path] = found.identity
+        if None in found.entries and found.identity.size >= known.size:
+            self.catalog.doubted[path] = found.identity
         return found.entries
 
     def _id(self, located: Located) -> bytes:
@@ -84,18 +80,18 @@ class Evidence:
     def statuses(self, located: Located, calls: Sequence[str]) -> dict[str, Status]:
         """How an assistant entry's tool calls ended, by the results between it and the next assistant entry (a user may
         have said something meanwhile); a call that is not in the answer was not answered there."""
-        path = self.path(located.session)
-        if path is None:
+        path, known = self._file(located.session)
+        if known is None:
             return {}
         start, wanted = located.offset + located.length, set(calls)
         last = self.catalog.sessions[located.session].extent.high
         following = next((one for one in self.spans.between(located.row + 1, last) if one.role == ASSISTANT), None)
         try:
-            found = tool_statuses(path, start, _END if following is None else following.offset, wanted)
+            found = tool_statuses(path, start, _END if following is None else following.offset, wanted, known)
             if following is not None and found.keys() != wanted:
                 end = self._end_on_line(located)
                 if end is None or end > following.offset:
-                    found |= tool_statuses(path, following.offset, end or _END, wanted - found.keys())
+                    found |= tool_statuses(path, following.offset, end or _END, wanted - found.keys(), known)
         except Unreadable:
             return {}
         return found

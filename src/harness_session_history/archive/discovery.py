@@ -15,13 +15,12 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from ..model import names
-from ..model.sources import FileIdentity, RootState, SourceFile, Walk, WalkCancelled
+from ..model.sources import RootState, SourceFile, Walk, WalkCancelled, state_of
 from ..pacing import stand_back
 from .files import reason
 from .parentage import CHILD_FOLDERS, Level, begins_as_session, top_level
@@ -35,7 +34,6 @@ MAX_DEPTH: Final = 64
 
 _BATCH: Final = 256  # directory entries between two questions whether the walk is cancelled, and two turns of others
 _WINDOWS: Final = os.name == "nt"
-_state = attrgetter(*("st_" + field for field in FileIdentity._fields))
 
 
 Owners = frozenset[int] | None
@@ -178,7 +176,7 @@ class _Walker:
                             if owners is None or status.st_uid in owners:
                                 if place is None:
                                     place = folder.level.place(self._is_session)
-                                files[path] = SourceFile(path, _state(status), place)
+                                files[path] = SourceFile(path, state_of(status), place)
                                 if status.st_nlink > 1:
                                     self.many_names.append(path)
                                 if plain:
@@ -219,7 +217,7 @@ class _Walker:
         if path not in self.result.files or names.named_id(os.path.basename(path)) is not None:
             return True
         if path not in judged:
-            judged[path] = begins_as_session(path)
+            judged[path] = begins_as_session(path, self.result.files[path].identity)
         return judged[path]
 
     def _is_folder_link(self, entry: os.DirEntry[bytes], folder: _Folder, named: bool) -> bool:
@@ -249,14 +247,16 @@ class _Walker:
         if self.file_links:
             known.update((_key(path, *source.state[:2]), path) for path, source in files.items())
         for link in sorted(self.file_links, key=lambda link: link.path):
-            key = _key(link.path, link.status.st_dev, link.status.st_ino)
+            key = _key(link.path, *state_of(link.status)[:2])
             if key in known:
                 aliases[link.path] = known[key]
             elif not self._inside(link.path):
                 self.result.unavailable.append((link.path, "a link that leaves the roots"))
             elif _counts(link.status, link.folder.owners):
                 known[key] = link.path
-                files[link.path] = SourceFile(link.path, _state(link.status), link.folder.level.place(self._is_session))
+                files[link.path] = SourceFile(
+                    link.path, state_of(link.status), link.folder.level.place(self._is_session)
+                )
 
     def _inside(self, path: bytes) -> bool:
         """Whether a file link's target lies in a folder that the walk met."""

@@ -1,46 +1,89 @@
-"""Opening transcripts: read only, and without leaving a trace on them."""
+"""The one door to transcripts: each is opened read only, as it was seen, without a trace on it; and whatever reading one
+does to its reader costs that file only."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 
+from ..errors import log_warning
 from ..model.sources import FileIdentity
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _NO_ACCESS_TIME = getattr(os, "O_NOATIME", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 class Unreadable(Exception):
-    """The operating system did not let the file be read; the message holds no path."""
+    """A file that gives nothing now; the message says why and holds no path."""
 
 
-def open_transcript(path: str | bytes | os.PathLike[str]) -> tuple[int, FileIdentity]:
-    """A descriptor of a regular file, and its identity at that moment. The caller closes the descriptor.
+class Replaced(Unreadable):
+    """The expected file is gone, or another one, or one of another owner, stands in its place."""
 
-    The access time is left alone where the system allows it (its own files only), and a pipe that is named like a
-    transcript does not block. Raises ``Unreadable``.
+
+class NotASession(Exception):
+    """The file does not begin with a session header, and its name does not stand in for one."""
+
+
+@contextmanager
+def opened(
+    path: str | bytes | os.PathLike[str], seen: FileIdentity | None = None
+) -> Iterator[tuple[int, FileIdentity]]:
+    """A descriptor of a regular file and its identity at that moment, to be read within the ``with``.
+
+    With `seen`, device, inode and owner must be those of that identity, before a byte is read (else ``Replaced``); without
+    it, the path must not be a link. Raises ``Unreadable`` for whatever goes wrong within, see ``contained``.
     """
-    try:
+    with contained():
+        descriptor, identity = _open(path, seen)
         try:
-            descriptor = os.open(path, _FLAGS | _NO_ACCESS_TIME)
-        except PermissionError:
-            descriptor = os.open(path, _FLAGS)
-    except (OSError, ValueError) as error:
+            yield descriptor, identity
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """Reading one file: any exception within that is not ours becomes ``Unreadable``, with its traceback in the log, so that
+    no file can take down its reader."""
+    try:
+        yield
+    except (Unreadable, NotASession):
+        raise
+    except FileNotFoundError as error:
+        raise Replaced(reason(error)) from error
+    except OSError as error:
         raise Unreadable(reason(error)) from error
+    except Exception as error:
+        log_warning("a transcript cannot be read: %s", type(error).__name__, exc_info=error)
+        raise Unreadable(f"reading it failed: {type(error).__name__}") from error
+
+
+def _open(path: str | bytes | os.PathLike[str], seen: FileIdentity | None) -> tuple[int, FileIdentity]:
+    """The access time is left alone where the system allows it (its own files only), and a pipe that is named like a
+    transcript does not block."""
+    # A link inside the roots is a name like any other; what it leads to is compared with what the walk saw.
+    flags = _FLAGS | (_NO_LINK if seen is None else 0)
+    try:
+        descriptor = os.open(path, flags | _NO_ACCESS_TIME)
+    except PermissionError:
+        descriptor = os.open(path, flags)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise Unreadable("not a regular file")
-    except OSError as error:
-        os.close(descriptor)
-        raise Unreadable(reason(error)) from error
-    except Unreadable:
+        identity = FileIdentity.of(status)
+        if seen is not None and not seen.is_file(identity):
+            raise Replaced("another file stands in its place")
+    except BaseException:
         os.close(descriptor)
         raise
-    return descriptor, FileIdentity.of(status)
+    return descriptor, identity
 
 
 def open_regular(path: str) -> BinaryIO:

@@ -15,7 +15,7 @@ import msgspec
 from ..model.entries import ASSISTANT, entry_key, linear_id, milliseconds
 from ..model.sources import FileIdentity
 from ..text.clean import one_line
-from .files import Unreadable, open_transcript, read_at, reason
+from .files import Unreadable, opened, read_at
 from .projection import DetailBlock, Part, ToolCall, parts, text_of, tool_calls, view_of
 from .records import loads, read_line, unpaired
 
@@ -83,22 +83,17 @@ _decoder: Final = msgspec.json.Decoder(_Entry)
 
 
 def hydrate(
-    path: str | os.PathLike[str], wanted: Sequence[Wanted], *, identity: FileIdentity | None = None
+    path: str | bytes | os.PathLike[str], wanted: Sequence[Wanted], seen: FileIdentity | None = None
 ) -> Hydration:
-    """Reads and verifies the wanted spans of one transcript.
+    """Reads and verifies the wanted spans of one transcript, which was ``seen`` at indexing (see ``opened``).
 
-    With ``identity`` (the one stored at indexing) every answer is None if another file has taken the path or this one
-    has become shorter. A file that grew is fine: the spans are verified one by one. Raises ``Unreadable``.
+    Every answer is None if the file has become shorter since. One that grew is fine: the spans are verified one by one.
+    Raises ``Unreadable``, also if another file has taken the path.
     """
-    descriptor, now = open_transcript(path)
-    try:
-        replaced = identity is not None and (identity[:2] != now[:2] or now.size < identity.size)
+    with opened(path, seen) as (descriptor, now):
+        cut = seen is not None and now.size < seen.size
         numbers = _Numbers(descriptor)
-        return Hydration([None if replaced else _hydrate(descriptor, now.size, w, numbers) for w in wanted], now)
-    except OSError as error:
-        raise Unreadable(reason(error)) from error
-    finally:
-        os.close(descriptor)
+        return Hydration([None if cut else _hydrate(descriptor, now.size, w, numbers) for w in wanted], now)
 
 
 class _Numbers:
@@ -246,15 +241,20 @@ class _ResultEntry(msgspec.Struct):
 _result_decoder: Final = msgspec.json.Decoder(_ResultEntry)
 
 
-def tool_statuses(path: str | os.PathLike[str], start: int, end: int, call_ids: Collection[str]) -> dict[str, Status]:
+def tool_statuses(
+    path: str | bytes | os.PathLike[str],
+    start: int,
+    end: int,
+    call_ids: Collection[str],
+    seen: FileIdentity | None = None,
+) -> dict[str, Status]:
     """How the given tool calls ended, by the results in the bytes from ``start`` (a line's first) to ``end``.
 
     A call without a result there is left out. Stops as soon as all are known. Raises ``Unreadable``.
     """
     missing = set(call_ids)
     found: dict[str, Status] = {}
-    descriptor, identity = open_transcript(path)
-    try:
+    with opened(path, seen) as (descriptor, identity):
         for line in _lines(descriptor, start, min(end, identity.size)):
             if not missing:
                 break
@@ -264,10 +264,6 @@ def tool_statuses(path: str | os.PathLike[str], start: int, end: int, call_ids: 
             if result is not None and result.toolCallId in missing:
                 missing.remove(result.toolCallId)
                 found[result.toolCallId] = "error" if result.isError else "ok"
-    except OSError as error:
-        raise Unreadable(reason(error)) from error
-    finally:
-        os.close(descriptor)
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ..model.sources import Place
+from ..model.sources import FileIdentity, Place
 from .files import Unreadable
 
 CHILD_FOLDERS: Final = frozenset({b"subagents", b"tasks", b"forks"})
@@ -46,11 +46,11 @@ def top_level(root: int) -> Level:
     return Level(None, (), False, Place(root, False, None))
 
 
-def begins_as_session(path: bytes) -> bool:
+def begins_as_session(path: bytes, seen: FileIdentity) -> bool:
     """Whether a file begins as a session's does (hardly more of it is read than that takes), or cannot be looked into."""
     from .transcript import session_of  # (hardly ever wanted)
 
     try:
-        return session_of(path) is not None
+        return session_of(path, seen) is not None
     except Unreadable:
         return True

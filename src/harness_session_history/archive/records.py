@@ -157,7 +157,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _any_int(digits: str) -> int | float:
-    return int(digits) if len(digits) < 4000 else float(digits)
+    return int(digits) if len(digits) < 600 else float(digits)  # (an interpreter may be told to read no longer ones)
 
 
 _generic: Final = json.JSONDecoder(parse_constant=_refuse)
@@ -171,18 +171,17 @@ def loads(data: bytes) -> Any:
     """
     text = data.decode("utf-8", "replace").strip(" \t\r\n")
     try:
-        return _generic.decode(text)
-    except json.JSONDecodeError:
-        raise
+        try:
+            return _generic.decode(text)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:  # a constant that is none, or a number that is too long
+            return _generic_long.decode(text)
     except RecursionError:
         reduced = shallow(data)
         if reduced is None:
             raise ValueError("not JSON") from None
         return loads(reduced)
-    except ValueError as error:
-        if "is not JSON" in str(error):
-            raise
-        return _generic_long.decode(text)
 
 
 def details(record: bytes) -> Details:

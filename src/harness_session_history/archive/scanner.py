@@ -20,7 +20,7 @@ import msgspec
 from ..index.connection import Desk
 from ..index.file import Identity
 from ..index.freshness import Difference, compare
-from ..model.sources import FileIdentity, Root, SourceFile, Walk
+from ..model.sources import FileIdentity, Root, SourceFile, Walk, state_of
 from ..response import iso
 from .discovery import walk
 from .parentage import begins_as_session
@@ -188,12 +188,12 @@ def revisit(listing: Listing, cancelled: Callable[[], bool]) -> Walk | None:
             if number % _CHECKED_EVERY == 0 and cancelled():
                 return None
             status = look(path)
-            state = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            state = state_of(status)
             if state != file.state:
                 grown = state[2] != file.state[2] or state[3] != file.state[3]
                 if not grown or state[1] != file.state[1] or not stat.S_ISREG(status.st_mode):
                     return None  # its owner, its permissions or its names have changed, or it is another file
-                if path in before.judged and begins_as_session(path) != before.judged[path]:
+                if path in before.judged and begins_as_session(path, FileIdentity(*state)) != before.judged[path]:
                     return None  # the files below the folder that is named after it have another place by now
                 written[path] = SourceFile(path, state, file.place)
     except OSError:

@@ -18,7 +18,7 @@ from ..model.names import named_id
 from ..model.sources import FileIdentity
 from ..text.clean import clean
 from .columns import Collector
-from .files import Unreadable, open_transcript, read_at, reason
+from .files import NotASession, Unreadable, opened, read_at
 from .records import Record, entry_decoder, is_entry, loads, read_line, unpaired
 
 __all__ = ["NotASession", "TranscriptReader", "Unreadable", "can_resume", "session_of"]
@@ -37,14 +37,11 @@ _PATH_CHARS: Final = 4096
 _BOM: Final = b"\xef\xbb\xbf"
 
 
-class NotASession(Exception):
-    """The file does not begin with a session header, and its name does not stand in for one."""
-
-
 class TranscriptReader:
     """Reads one session file; iterate over it once for its chunks, then ``facts`` is complete.
 
-    ``resume`` continues where the facts of an earlier reading end (see ``can_resume``). ``stop`` leaves out what lies
+    ``seen`` is the file that is meant (see ``opened``), ``resume`` continues where the facts of an earlier reading end
+    (see ``can_resume``). ``stop`` leaves out what lies
     at or beyond that size; without it, what is appended after the file was opened. ``identity`` is the file's state
     before the first byte was read. Iterating raises ``NotASession`` and ``Unreadable``.
     """
@@ -52,12 +49,16 @@ class TranscriptReader:
     identity: FileIdentity
 
     def __init__(
-        self, path: str | bytes | os.PathLike[str], *, resume: Facts | None = None, stop: int | None = None
+        self,
+        path: str | bytes | os.PathLike[str],
+        seen: FileIdentity | None = None,
+        *,
+        resume: Facts | None = None,
+        stop: int | None = None,
     ) -> None:
         if resume is not None and resume.linear:
             raise ValueError("a version 1 transcript is always read from the start")
-        self._path = os.fspath(path)
-        self._stop = stop
+        self._path, self._seen, self._stop = os.fspath(path), seen, stop
         self._resumed = resume is not None
         self.facts = Facts() if resume is None else msgspec.structs.replace(resume)
         self.facts.damaged_lines = list(self.facts.damaged_lines)
@@ -65,13 +66,8 @@ class TranscriptReader:
         self._collector = Collector(self.facts)
 
     def __iter__(self) -> Iterator[Chunk]:
-        descriptor, self.identity = open_transcript(self._path)
-        try:
+        with opened(self._path, self._seen) as (descriptor, self.identity):
             yield from self._read(descriptor)
-        except OSError as error:
-            raise Unreadable(reason(error)) from error
-        finally:
-            os.close(descriptor)
 
     def _read(self, descriptor: int) -> Iterator[Chunk]:
         facts, end = self.facts, self.identity.size
@@ -286,32 +282,25 @@ def can_resume(
 ) -> bool:
     """Whether the file only grew since ``facts`` were read, so that reading may go on at ``facts.offset``.
 
-    Judged by device, inode and size, the hashes of the first and the last bytes that were read, and, if the last line
+    Judged by device, inode, owner and size, the hashes of the first and the last bytes that were read, and, if the last line
     had no end then, by the bytes that follow it now. False also if the file cannot be read.
     """
-    if facts.linear or old_identity[:2] != new_identity[:2] or new_identity.size <= facts.size:
+    if facts.linear or not old_identity.is_file(new_identity):
         return False
     try:
-        descriptor, identity = open_transcript(path)
+        with opened(path, new_identity) as (descriptor, identity):
+            if identity.size <= facts.size or _fingerprints(descriptor, facts) != (facts.head_hash, facts.tail_hash):
+                return False
+            return not facts.open_tail or read_at(descriptor, 2, facts.size).startswith((b"\n", b"\r\n"))
     except Unreadable:
         return False
-    try:
-        if identity[:2] != new_identity[:2] or identity.size <= facts.size:
-            return False
-        if _fingerprints(descriptor, facts) != (facts.head_hash, facts.tail_hash):
-            return False
-        return not facts.open_tail or read_at(descriptor, 2, facts.size).startswith((b"\n", b"\r\n"))
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
 
 
-def session_of(path: str | os.PathLike[str] | bytes) -> str | None:
+def session_of(path: str | os.PathLike[str] | bytes, seen: FileIdentity) -> str | None:
     """The id of the session that a file holds by its header (or, where there is none, by its name), None if it is no
     session; hardly more of it is read than that takes. Raises ``Unreadable``."""
     for stop in (_FIRST_LOOK, _OPENING_BYTES):
-        reader = TranscriptReader(path, stop=stop)
+        reader = TranscriptReader(path, seen, stop=stop)
         try:
             next(iter(reader), None)
         except NotASession:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import apsw
 
 from ..archive.discovery import walk
-from ..archive.files import Unreadable, open_transcript
+from ..archive.files import Unreadable, opened
 from ..archive.registry import Registry, RegistryEntry
 from ..errors import InvalidRequest
 from ..index.catalog import Catalog
@@ -101,11 +101,13 @@ def for_shell(word: bytes | str) -> str:
     return "$'" + "".join(chr(byte) if byte in _PLAIN else f"\\x{byte:02x}" for byte in raw) + "'"
 
 
-def why_unreadable(path: bytes) -> str:
-    """Why a file cannot be read now."""
+def why_unreadable(case: Case, path: bytes) -> str:
+    """Why a file cannot be read now, or could not when it was last tried."""
     try:
-        descriptor, _ = open_transcript(os.fsdecode(path))
+        with opened(path, case.walk.files[path].identity):
+            pass
     except Unreadable as problem:
         return str(problem)
-    os.close(descriptor)
-    return "it could not be read whole when it was last tried; it can be opened now"
+    assert case.connection is not None
+    said = case.connection.execute("SELECT facts FROM sources WHERE path=?", (path,)).get
+    return f"when it was last tried: {said.decode('utf-8', 'replace') if said else 'unknown'}; it can be opened now"

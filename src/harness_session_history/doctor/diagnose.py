@@ -183,7 +183,7 @@ def _unavailable(case: Case) -> list[dict[str, Any]]:
         if row is None or row.identity != file.state:
             continue
         if row.state == UNREADABLE:
-            found.append({"path": path, "code": "unreadable", "reason": why_unreadable(path)})
+            found.append({"path": path, "code": "unreadable", "reason": why_unreadable(case, path)})
         elif row.state == FOREIGN and file.named_id is not None and row.identity[2]:
             found.append({"path": path, "code": "not_a_session", "reason": "it does not begin like a session"})
     return found

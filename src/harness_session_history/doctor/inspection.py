@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from ..archive.files import Unreadable, open_transcript
+from ..archive.files import opened
 from ..archive.projection import project
 from ..archive.records import Record, loads, read_line
 from ..model.entries import ASSISTANT, USER, linear_id
@@ -102,17 +102,13 @@ def named_files(folder: str, session_id: str) -> list[tuple[str, int | None]]:
 
 def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
     """The lines of a file that are not blank, with their numbers."""
-    descriptor, _ = open_transcript(path)
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            for number, raw in enumerate(file, 1):
-                line = raw.removesuffix(b"\n").removesuffix(b"\r")
-                if number == 1:
-                    line = line.removeprefix(_BOM)
-                if line.strip(b" \t\r"):
-                    yield number, line
-        except OSError as error:
-            raise Unreadable(os.strerror(error.errno or 0)) from error
+    with opened(path) as (descriptor, _), os.fdopen(descriptor, "rb", closefd=False) as file:
+        for number, raw in enumerate(file, 1):
+            line = raw.removesuffix(b"\n").removesuffix(b"\r")
+            if number == 1:
+                line = line.removeprefix(_BOM)
+            if line.strip(b" \t\r"):
+                yield number, line
 
 
 def _occurrence(number: int, record: Record, line: bytes) -> Occurrence:

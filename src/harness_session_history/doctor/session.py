@@ -85,7 +85,7 @@ def _state(case: Case, path: bytes) -> str:
     if row.state == FOREIGN:
         return "not a session"
     if row.state == UNREADABLE:
-        return f"unreadable: {why_unreadable(path)}"
+        return f"unreadable: {why_unreadable(case, path)}"
     return "indexed" if row.session is not None else "duplicate"
 
 

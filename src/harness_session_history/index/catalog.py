@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _AT_ONCE = 400
 _SEPARATOR = os.sep.encode()
 _SOURCES = (
-    "SELECT id, path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent_path, tombstoned, stamp, session_id, "
+    "SELECT id, path, dev, ino, size, mtime_ns, ctime_ns, uid, state, child, parent_path, tombstoned, stamp, session_id, "
     "session, last_time, damaged, indexed_at FROM sources WHERE revision > ?"
 )
 _SESSIONS = (
@@ -80,9 +80,16 @@ class Catalog:
             return False
         seen = self.revision
         for row in in_turns(connection.execute(_SOURCES, (seen,)), _AT_ONCE):
-            id_, path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent, tombstoned, *rest = row
+            id_, path, dev, ino, size, mtime_ns, ctime_ns, uid, state, child, parent, tombstoned, *rest = row
             self.sources[path] = SourceRow(
-                id_, path, (dev, ino, size, mtime_ns, ctime_ns), state, bool(child), parent, bool(tombstoned), *rest
+                id_,
+                path,
+                (dev, ino, size, mtime_ns, ctime_ns, uid),
+                state,
+                bool(child),
+                parent,
+                bool(tombstoned),
+                *rest,
             )
         for row in in_turns(connection.execute(_SESSIONS, (seen,)), _AT_ONCE):
             session = SessionRow(*row)

@@ -203,7 +203,8 @@ def own_files(catalog: Catalog, session_id: str) -> Walk | None:
             status = os.stat(path)
         except OSError:
             return None
-        if not stat.S_ISREG(status.st_mode) or (status.st_dev, status.st_ino) != row.identity[:2]:
+        now = FileIdentity.of(status)
+        if not stat.S_ISREG(status.st_mode) or not now.is_file(FileIdentity(*row.identity)):
             return None
-        seen.files[path] = SourceFile(path, FileIdentity.of(status), Place(0, row.child, row.parent_path))
+        seen.files[path] = SourceFile(path, now, Place(0, row.child, row.parent_path))
     return seen if seen.files else None

@@ -23,11 +23,13 @@ from msgspec import Struct
 if TYPE_CHECKING:
     import apsw
 
+    from ..model.sources import State
+
 
 #: "PiSH": marks the file as ours in SQLite's header.
 APPLICATION_ID = 0x50695348
 #: Raised by every change of the tables, of the analysis or of the rendering of text.
-VERSION = 4
+VERSION = 5
 
 #: A row is (session key << SLOT_SHIFT) + (node << 1 | role). Rows come in slots; a session has some slots in a row, the
 #: first of which is its key. As few as it needs: the closer the rows, the smaller is the full-text index.
@@ -43,11 +45,12 @@ SESSION, FOREIGN, UNREADABLE, GONE = 0, 1, 2, 3
 TABLES = """
 CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
--- One row per file that was looked at. `session` is set where the file is the one that counts for its session.
+-- One row per file that was looked at. `session` is set where the file is the one that counts for its session; `facts` is
+-- what its reader knows at its end (of a file that cannot be read: why).
 CREATE TABLE sources(
   id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE,
   dev INTEGER NOT NULL, ino INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL,
-  state INTEGER NOT NULL, child INTEGER NOT NULL, parent_path BLOB, tombstoned INTEGER NOT NULL, stamp INTEGER NOT NULL,
+  uid INTEGER NOT NULL, state INTEGER NOT NULL, child INTEGER NOT NULL, parent_path BLOB, tombstoned INTEGER NOT NULL, stamp INTEGER NOT NULL,
   session_id TEXT, session INTEGER, last_time INTEGER, damaged INTEGER NOT NULL, indexed_at INTEGER NOT NULL,
   facts BLOB, revision INTEGER NOT NULL);
 CREATE INDEX sources_by_session ON sources(session_id) WHERE session_id IS NOT NULL;
@@ -157,7 +160,7 @@ class SourceRow(Struct, frozen=True, gc=False):
 
     id: int
     path: bytes
-    identity: tuple[int, int, int, int, int]
+    identity: State
     state: int
     child: bool
     parent_path: bytes | None

@@ -196,7 +196,7 @@ class Writer:
             row.session_id, row.session, row.last_time, row.damaged, row.indexed_at, facts, self._revision,
         )  # fmt: skip
         names = (
-            "path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent_path, tombstoned, stamp, "
+            "path, dev, ino, size, mtime_ns, ctime_ns, uid, state, child, parent_path, tombstoned, stamp, "
             "session_id, session, last_time, damaged, indexed_at, facts, revision"
         )
         updates = ", ".join(f"{name}=excluded.{name}" for name in names.split(", ")[1:])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 
 from . import names
+
+State = tuple[int, int, int, int, int, int]
+"""The fields of a `FileIdentity`, as a bare tuple."""
 
 
 class FileIdentity(NamedTuple):
@@ -18,10 +22,27 @@ class FileIdentity(NamedTuple):
     size: int
     mtime_ns: int
     ctime_ns: int
+    uid: int
 
     @classmethod
     def of(cls, stat: os.stat_result) -> FileIdentity:
-        return cls(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+        return cls(*state_of(stat))
+
+    def is_file(self, other: FileIdentity) -> bool:
+        """Whether both are states of one file of one owner."""
+        return (self.dev, self.ino, self.uid) == (other.dev, other.ino, other.uid)
+
+
+_fields = attrgetter(*("st_" + field for field in FileIdentity._fields))
+_LIMIT = 1 << 63
+
+
+def state_of(stat: os.stat_result) -> State:
+    """The fields of a file's identity; numbers that SQLite cannot hold (inodes from 2^63 on, times after 2262) are folded."""
+    state: State = _fields(stat)
+    if max(state) < _LIMIT and min(state) >= -_LIMIT:
+        return state
+    return tuple((value + _LIMIT) % (2 * _LIMIT) - _LIMIT for value in state)  # type: ignore[return-value]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -38,8 +59,8 @@ class SourceFile(msgspec.Struct, frozen=True, gc=False):
     """One session file as the walk saw it. What its name says is worked out only when it is asked for."""
 
     path: bytes
-    state: tuple[int, int, int, int, int]
-    """The fields of its `FileIdentity`, and equal to it; a bare tuple, as there may be a hundred thousand of them."""
+    state: State
+    """Equal to its `FileIdentity`, but made faster: there may be a hundred thousand of them."""
     place: Place
 
     @property

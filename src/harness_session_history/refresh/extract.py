@@ -11,9 +11,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ..archive.files import Unreadable
-from ..archive.transcript import NotASession, TranscriptReader, can_resume
-from ..errors import log_warning
+from ..archive.files import NotASession, Replaced, Unreadable, contained
+from ..archive.transcript import TranscriptReader, can_resume
 from ..index import packing as runs
 from ..index import trees
 from ..index.schema import NODE_LIMIT, Entries, TreePart
@@ -23,9 +22,11 @@ from ..text.analysis import documents
 
 
 class Task(msgspec.Struct, array_like=True):
-    """One file to read: from where `resume` ended if the file has only grown since `known`, else from its start."""
+    """One file to read, as the walk has `seen` it: from where `resume` ended if it has only grown since `known`, else from
+    its start."""
 
     path: bytes
+    seen: FileIdentity
     resume: Facts | None = None
     known: FileIdentity | None = None
 
@@ -53,10 +54,12 @@ class End(msgspec.Struct, array_like=True, tag=3):
 
 
 class Failed(msgspec.Struct, array_like=True, tag=4):
-    """Last frame of a file that gave nothing: no session, or it cannot be read."""
+    """Last frame of a file that gave nothing: it is no session, or it cannot be read for a `reason`; `identity` is None if
+    the file that the walk saw is no longer there."""
 
     foreign: bool
     identity: FileIdentity | None
+    reason: str = ""
 
 
 Frame = Begin | Part | End | Failed
@@ -64,29 +67,24 @@ Frame = Begin | Part | End | Failed
 
 def read(task: Task) -> Iterator[Frame]:
     """The frames of one file. Never raises for what is in the file or for the file being away."""
-    path = os.fsdecode(task.path)
     try:
-        identity = FileIdentity.of(os.stat(path))
-    except OSError:
-        yield Failed(False, None)
-        return
-    resume = task.resume
-    if resume is not None and (task.known is None or not can_resume(path, resume, task.known, identity)):
-        resume = None
-    yield Begin(resume is not None)
-    try:
-        reader = TranscriptReader(path, resume=resume)
-        for chunk in reader:
-            if chunk.first_node + len(chunk.kinds) > NODE_LIMIT:
-                log_warning("a transcript with more than %d entries is not indexed", NODE_LIMIT)
-                yield Failed(False, identity)
-                return
-            yield _part(chunk)
-        yield End(reader.facts, reader.identity)
+        with contained():
+            path, resume = os.fsdecode(task.path), task.resume
+            if resume is not None and (task.known is None or not can_resume(path, resume, task.known, task.seen)):
+                resume = None
+            yield Begin(resume is not None)
+            reader = TranscriptReader(path, task.seen, resume=resume)
+            for chunk in reader:
+                if chunk.first_node + len(chunk.kinds) > NODE_LIMIT:
+                    raise Unreadable(f"it has more than {NODE_LIMIT} entries")
+                yield _part(chunk)
+            yield End(reader.facts, reader.identity)
     except NotASession:
-        yield Failed(True, identity)
-    except Unreadable:
-        yield Failed(False, identity)
+        yield Failed(True, task.seen)
+    except Replaced:
+        yield Failed(False, None)
+    except Unreadable as problem:
+        yield Failed(False, task.seen, str(problem))
 
 
 def _part(chunk: Chunk) -> Part:

@@ -212,11 +212,12 @@ class Intake:
             self.outcome.unsettled += 1
             return
         time.sleep(0.01 * item.attempts)
-        self.backlog.add_again(item)
+        self.backlog.look_again(item)
 
     def _note_failure(self, item: Item, failure: Failed) -> None:
         if failure.identity is None:
-            return  # gone since the walk: the next comparison says so
+            self._again(item)
+            return
         state = FOREIGN if failure.foreign else UNREADABLE
         if state == UNREADABLE or (item.file.named_id is not None and failure.identity.size):
             self.outcome.unavailable += 1
@@ -233,7 +234,7 @@ class Intake:
             0, item.file.path, failure.identity, state, item.file.child, item.file.parent_path,
             item.file.tombstoned, item.file.stamp, *kept, 0, int(time.time() * 1000),
         )  # fmt: skip
-        self.writer.put_source(row, None)
+        self.writer.put_source(row, failure.reason.encode() or None)
         if state == FOREIGN:
             self.sessions.lose(session_id)
         self.writer.commit()

@@ -4,6 +4,7 @@ How long work may take, who may end it, and what a refresh says it did."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable
@@ -52,8 +53,8 @@ def volume(difference: Difference) -> int:
 class Backlog:
     """The newest files first, then what has to be read because of what was written meanwhile."""
 
-    def __init__(self, seen: Walk, progress: Progress | None) -> None:
-        self.seen, self.progress = seen, progress
+    def __init__(self, seen: Walk, progress: Progress | None, walk: Callable[[], Walk]) -> None:
+        self.seen, self.progress, self._walk = seen, progress, walk
         self.waiting: deque[Item] = deque()
         #: Bytes of everything that was ever queued.
         self.bytes = 0
@@ -79,8 +80,15 @@ class Backlog:
                 self._add(Item(file, None))
 
     def add_again(self, item: Item) -> None:
-        """Queues a file that did not hold still while it was read."""
+        """Queues a file that has to be read once more, as it was seen."""
         self._add(replace(item, begin=None, parts=[], end=None))
+
+    def look_again(self, item: Item) -> None:
+        """Looks for a file that did not hold still, and queues what stands in its place now, if that counts."""
+        if os.path.lexists(item.file.path):
+            self.seen = self._walk()
+            if file := self.seen.files.get(item.file.path):
+                self.add_again(replace(item, file=file))
 
     def _add(self, item: Item) -> None:
         self.waiting.append(item)

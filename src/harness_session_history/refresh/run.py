@@ -112,7 +112,7 @@ class Refresh:
         from .indexer import Intake
 
         assert self.seen is not None
-        backlog = Backlog(self.seen, self.progress)
+        backlog = Backlog(self.seen, self.progress, self.walk)
         intake = Intake(self.writer, self.sessions, backlog, self.budget, self.outcome)
         moved = _moved(difference)
         self.connection.set_progress_handler(self.budget.over, 2000)
@@ -184,7 +184,7 @@ class Refresh:
 
         def holds(file: SourceFile) -> bool:
             try:
-                return session_of(file.path) == session_id
+                return session_of(file.path, file.identity) == session_id
             except Unreadable:
                 return False
 
@@ -280,12 +280,13 @@ class Refresh:
         from .extract import Task
 
         row = item.row
+        task = Task(item.file.path, item.file.identity)
         if row is None or row.state != SESSION or row.session is None:
-            return Task(item.file.path)
+            return task
         found = self.connection.execute("SELECT facts FROM sources WHERE id=?", (row.id,)).fetchone()
         if found is None or found[0] is None:
-            return Task(item.file.path)
-        return Task(item.file.path, msgspec.msgpack.decode(found[0], type=Facts), FileIdentity(*row.identity))
+            return task
+        return Task(task.path, task.seen, msgspec.msgpack.decode(found[0], type=Facts), FileIdentity(*row.identity))
 
 
 def readers_for(size: int, files: int) -> int:

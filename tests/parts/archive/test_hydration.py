@@ -55,7 +55,7 @@ def test_an_append_leaves_citations_valid(session: SessionBuilder) -> None:
     wanted, before = read(path).wanted, FileIdentity.of(os.stat(path))
     with path.open("ab") as file:
         file.write(b'{"type":"x"}\n')
-    (entry,) = hydrate(path, wanted, identity=before).entries
+    (entry,) = hydrate(path, wanted, seen=before).entries
     assert entry is not None and entry.text == "one"
 
 
@@ -96,8 +96,8 @@ def test_another_file_at_the_same_path_gives_nothing(session: SessionBuilder) ->
     copy = path.with_suffix(".new")
     copy.write_bytes(path.read_bytes())
     os.replace(copy, path)
-    answer = hydrate(path, wanted, identity=before)
-    assert answer.entries == [None] and answer.identity != before
+    with pytest.raises(Unreadable):
+        hydrate(path, wanted, seen=before)
 
 
 def test_spans_that_were_never_given_out_are_refused(session: SessionBuilder) -> None:

@@ -66,8 +66,8 @@ def test_extents_have_room_and_share_no_row(steps: list[Step]) -> None:
             said = {"child": 0, "tombstoned": 0, "messages": 0, "nodes": 0, "ordered": 1, "untimed": 0}
             writer.put_session(extent, str(len(taken)), **said)
             connection.execute(
-                "INSERT INTO sources(path, dev, ino, size, mtime_ns, ctime_ns, state, child, tombstoned, stamp, session, "
-                "damaged, indexed_at, revision) VALUES(?,0,0,0,0,0,0,0,0,?,?,0,0,0)",
+                "INSERT INTO sources(path, dev, ino, size, mtime_ns, ctime_ns, uid, state, child, tombstoned, stamp, session, "
+                "damaged, indexed_at, revision) VALUES(?,0,0,0,0,0,0,0,0,0,?,?,0,0,0)",
                 (str(len(taken)).encode(), stamp, extent.key),
             )
     connection.close()

@@ -16,7 +16,6 @@ from harness_session_history.archive.records import entry_decoder
 from harness_session_history.archive.transcript import TranscriptReader
 from harness_session_history.model.sources import FileIdentity
 from harness_session_history.refresh.extract import Task, read
-from harness_session_history.settings import Settings
 
 from .bare import transcripts
 
@@ -42,7 +41,8 @@ def of(root: Path, index: str) -> Iterator[tuple[str, float]]:
         spent = min(_spent(work, files) for _ in range(2)) * 1e9 / size
         yield step, spent - before
         before = spent
-    history = SessionHistory.of(Settings.resolve(roots=[root], index=index, maintenance=False))
+    history = SessionHistory(roots=[root], index=index, maintenance=False)
+    history.stand_alone()
     begun = resource.getrusage(resource.RUSAGE_SELF)
     history.refresh_now()
     ended = resource.getrusage(resource.RUSAGE_SELF)

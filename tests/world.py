@@ -185,3 +185,10 @@ def without_environment(environment: dict[str, str]) -> dict[str, str]:
 
 def touch(path: Path, seconds: float) -> None:
     os.utime(path, (seconds, seconds))
+
+
+def history_alone(root: Path, index: Path) -> SessionHistory:
+    """A history that does all its work in this process."""
+    history = SessionHistory(roots=[root], index=index, maintenance=False)
+    history.stand_alone()
+    return history

@@ -1,18 +1,20 @@
-"""`SessionHistory`: list, search and open over one set of transcripts and one index.
+"""`SessionHistory`: list, search and open over one set of transcripts and one index; `session_history`: the same call over
+one default history, made from the environment when it is first asked.
 
 Every answer comes from the last committed snapshot and from cited bytes that were read again.
-
-`session_history`: the same call over one default history, made from the environment when it is first asked."""
+"""
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from .engine.threads import REFRESH_SECONDS, CallThreads, Late
 from .errors import InvalidRequest, SessionNotFound
 from .request import build_request, unset
 from .response import HistoryResult
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from .answer.branch import Work
     from .answer.conversation import Conversation
-    from .engine.threads import Steps
+    from .engine.calls import Engine
     from .refresh.plan import Progress
     from .request import AnyRequest, Branch, Kind, Operation, Role, Sort
     from .settings import PathArgument
@@ -48,33 +50,23 @@ class SessionHistory:
         registry: PathArgument | None = None,
         maintenance: bool = True,
     ) -> None:
-        self._set_up(
-            Settings.resolve(
-                roots=roots,
-                index=index,
-                current_session_id=current_session_id,
-                registry=registry,
-                maintenance=maintenance,
-            )
+        self.settings = Settings.resolve(
+            roots=roots,
+            index=index,
+            current_session_id=current_session_id,
+            registry=registry,
+            maintenance=maintenance,
         )
+        self._work = _Work(self.settings)
 
-    @classmethod
-    def of(cls, settings: Settings) -> SessionHistory:
-        """A history over settings that are already resolved, in a process that nobody else works in."""
-        history = cls.__new__(cls)
-        history._set_up(settings, alone=True)
-        return history
-
-    def _set_up(self, settings: Settings, *, alone: bool = False) -> None:
-        from .engine.calls import Engine  # (so that only a program that has a history loads what it needs)
-
-        self.settings = settings
-        self._engine = Engine(settings, alone=alone)
+    @property
+    def _engine(self) -> Engine:
+        return self._work.engine()
 
     def stand_alone(self) -> None:
         """For a program without a loop to keep free that ends at once, as the shell: large work needs no process of its
         own, and background work that a call has started goes on without the program."""
-        self._engine.alone = self._engine.maintainer.detached = True
+        self._engine.alone = self._engine.supervisor.detached = True
 
     async def __call__(
         self,
@@ -106,8 +98,7 @@ class SessionHistory:
             roles=roles, limit=limit, sort=sort, snippet_chars=snippet_chars, branch=branch, before=before,
             after=after, max_chars=max_chars, refresh=refresh,
         )  # fmt: skip
-        answer: HistoryResult = await self._engine.awaited(self._engine.answering(request))
-        return answer
+        return await self._work.awaited(partial(self._answer, request, time.monotonic()), request)
 
     def ask(self, **arguments: object) -> HistoryResult:
         """The same call for a program without an event loop: the answer is worked out in this thread."""
@@ -115,8 +106,11 @@ class SessionHistory:
 
     def answer(self, request: AnyRequest) -> HistoryResult:
         """The answer to a checked request, worked out in this thread."""
-        answer: HistoryResult = self._engine.run(self._engine.answering(request))
-        return answer
+        with self._work.threads.call():
+            return self._answer(request, time.monotonic(), _never)
+
+    def _answer(self, request: AnyRequest, began: float, cancelled: Callable[[], bool]) -> HistoryResult:
+        return self._engine.answer(request, began, cancelled)
 
     async def refresh(self, session_id: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
         """Brings everything (or one session) up to date, without a limit of time; returns the freshness after it.
@@ -124,20 +118,22 @@ class SessionHistory:
         Raises RefreshIncomplete if a file cannot be read or does not hold still, InvalidRequest for an id that can be
         none, and SessionNotFound for one that no session has, once everything was read.
         """
-        freshness: dict[str, Any] = await self._engine.awaited(self._refreshing(session_id, progress))
-        return freshness
+        return await self._work.threads.awaited(partial(self._refresh, session_id, progress), writes=True)
 
     def refresh_now(self, session_id: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
         """As `refresh`, worked out in this thread."""
-        freshness: dict[str, Any] = self._engine.run(self._refreshing(session_id, progress))
-        return freshness
+        with self._work.threads.call():
+            return self._refresh(session_id, progress, _never)
 
-    def _refreshing(self, session_id: str | None, progress: Progress | None) -> Steps:
+    def _refresh(
+        self, session_id: str | None, progress: Progress | None, cancelled: Callable[[], bool]
+    ) -> dict[str, Any]:
+        engine = self._engine
         if session_id is None:
-            return (yield from self._engine.refreshing(None, progress))
+            return engine.refresh(None, progress, cancelled)
         known = build_request(operation="list", session_id=session_id, include_deleted=True, include_current=True)
-        freshness = yield from self._engine.refreshing(session_id, progress)
-        if not (yield from self._engine.answering(known))["results"]:
+        freshness = engine.refresh(session_id, progress, cancelled)
+        if not engine.answer(known, time.monotonic(), cancelled)["results"]:
             raise SessionNotFound("no session of this id is in scope", hint="list shows the ids of all sessions")
         return freshness
 
@@ -157,28 +153,17 @@ class SessionHistory:
         return Conversation(own, self._recall)
 
     async def _recall(self, session_id: str, work: Work[T]) -> T:
-        answer: T = await self._engine.awaited(self._engine.recalling(session_id, work))
-        return answer
+        def recalled(cancelled: Callable[[], bool]) -> T:
+            return self._engine.recall(session_id, work, cancelled)
+
+        return await self._work.threads.awaited(recalled, writes=False)
 
     async def maintain(self, *, watch: bool = False, progress: Progress | None = None) -> None:
         """Brings everything up to date and cleans up, without a caller's budget; with `watch`, again and again.
 
         Raises IndexUnavailable if another worker of this index runs.
         """
-        import asyncio
-
-        stop = threading.Event()
-        try:
-            await asyncio.get_running_loop().run_in_executor(
-                None, partial(self._engine.maintain_alone, stop.is_set, watch, progress)
-            )
-        except asyncio.CancelledError:
-            stop.set()
-            raise
-
-    def maintain_now(self, stopped: Callable[[], bool], progress: Progress | None = None) -> None:
-        """One round of maintenance until `stopped`: refresh, purge, empty the log. Raises IndexUnavailable."""
-        self._engine.maintain(stopped, progress)
+        await self._work.threads.awaited(lambda stopped: self._engine.maintain(watch, progress, stopped), writes=True)
 
     async def close(self) -> None:
         """Ends the threads and connections. Calls that run are finished first; new ones raise IndexUnavailable."""
@@ -188,11 +173,7 @@ class SessionHistory:
 
     def close_now(self) -> None:
         """As `close`, in this thread."""
-        self._engine.close()
-
-    def closing(self) -> Callable[[], None]:
-        """`close_now` for when this object itself is gone."""
-        return self._engine.close
+        self._work.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -201,6 +182,43 @@ class SessionHistory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+class _Work:
+    """The threads of one history, and its engine: made, and what it needs imported, in the thread of the first call."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.threads = settings, CallThreads(settings.index)
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+
+    def engine(self) -> Engine:
+        with self._lock:
+            if self._engine is None:
+                from .engine.calls import Engine
+
+                self._engine = Engine(self.settings, self.threads)
+            return self._engine
+
+    async def awaited(self, work: Callable[[Callable[[], bool]], T], request: AnyRequest) -> T:
+        """What `work` gives in a thread; a refresh that no thread was free for is incomplete."""
+        deadline = time.monotonic() + REFRESH_SECONDS if request.refresh else None
+        try:
+            return await self.threads.awaited(work, writes=request.refresh, deadline=deadline)
+        except Late:
+            from .refresh.plan import Outcome
+
+            raise Outcome(left=1, waited=True).incomplete() from None
+
+    def close(self) -> None:
+        self.threads.close()
+        if self._engine is not None:
+            self._engine.supervisor.stop()
+
+
+def _never() -> bool:
+    """For a call in the caller's own thread: it cannot go before its answer."""
+    return False
 
 
 #: The one history, by the environment that it was made from.
@@ -219,7 +237,7 @@ def default_history() -> SessionHistory:
         made = SessionHistory()
         history = _default.setdefault(now, made)  # another thread may have been as quick
         if history is made:
-            weakref.finalize(made, _close_apart, made.closing()).atexit = False
+            weakref.finalize(made, _close_apart, made._work.close).atexit = False
     for other in [key for key in _default.copy() if key != now]:
         _default.pop(other, None)
     return history

@@ -11,6 +11,12 @@ from itertools import islice
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+class Cancelled(Exception):
+    """The caller has gone; nobody waits for the answer."""
+
+
 #: A thread that has gone on for so long makes room for the others.
 SECONDS = 0.002
 

@@ -272,13 +272,13 @@ def test_a_default_history_that_was_replaced_is_closed_when_nobody_uses_it_any_m
     by_default(world, monkeypatch)
     asyncio.run(session_history(operation="list"))
     former = default.default_history()
-    engine = former._engine
+    threads = former._work.threads
     monkeypatch.setenv("SESSION_HISTORY_CURRENT", "somebody")
-    assert default.default_history() is not former and not engine.closed
+    assert default.default_history() is not former and not threads.closed
     asyncio.run(former(operation="list"))
     del former
     deadline = time.monotonic() + 20
-    while not engine.closed:
+    while not threads.closed:
         assert time.monotonic() < deadline
         time.sleep(0.01)
 

@@ -530,10 +530,10 @@ def test_segments_that_a_large_refresh_had_no_time_to_join_are_left_to_maintenan
     world.say("last", "word12 common")
     world.refresh()
     assert segments(world) == 13
-    desk = world._history._engine.readers.desk  # type: ignore[union-attr]
+    handle = world._history._engine.readers.handle  # type: ignore[union-attr]
     world.texts("common")
-    assert desk.catalog.merge
+    assert handle.catalog.merge
     maintain(world)
     assert segments(world) == 1
     world.texts("common")
-    assert not desk.catalog.merge
+    assert not handle.catalog.merge

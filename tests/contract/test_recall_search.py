@@ -276,7 +276,7 @@ def test_a_conversation_that_cannot_be_indexed_yet_is_not_called_unknown(
 
     async def run() -> None:
         async with history(archive) as own:
-            own._engine.readers.run(lambda desk, _: desk.connection(), lambda: False)
+            own._engine.readers.handle.connection()
             with Busy(own, monkeypatch), pytest.raises(RefreshIncomplete):
                 await called(own, s.id, "search", query="plover")
 

@@ -17,19 +17,13 @@ import pytest
 from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, SessionHistoryError
 from harness_session_history.engine import calls as engine
 from harness_session_history.index.lock import FileLock
+from harness_session_history.refresh.plan import Budget, Outcome
 from index_contents import contents
 from world import World, append
 
 _ASK = """
 import asyncio, json, sys
-from harness_session_history import (
-    IndexUnavailable,
-    RefreshIncomplete,
-    SessionHistory,
-    SessionHistoryError,
-    engine,
-)
-from harness_session_history.index.lock import FileLock
+from harness_session_history import SessionHistory, SessionHistoryError
 async def main():
     answers = []
     async with SessionHistory(roots=[sys.argv[1]], index=sys.argv[2], maintenance=False) as history:
@@ -259,7 +253,7 @@ def test_a_call_that_has_begun_is_finished_in_all_its_steps_before_the_history_i
         call = asyncio.create_task(history(query="word", refresh=True))
         await asyncio.sleep(0)
         closing = asyncio.create_task(history.close())
-        while not history._engine.closed:
+        while not history._work.threads.closed:
             await asyncio.sleep(0.01)
         with pytest.raises(IndexUnavailable, match="closed"):
             await history(query="word")
@@ -324,8 +318,13 @@ def test_a_refresh_that_waits_for_another_of_its_history_is_incomplete_at_its_de
     history = behind(world)
     monkeypatch.setattr(engine, "REFRESH_SECONDS", 0.1)
     done: list[object] = []
-    plain = history._engine.updater.refresh_fully
-    monkeypatch.setattr(history._engine.updater, "refresh_fully", lambda *a, **k: (done.append(a), plain(*a, **k)))
+    plain = history._engine.updater.refresh
+
+    def counted(*given: Any, **more: Any) -> Outcome:
+        done.append(given)
+        return plain(*given, **more)
+
+    monkeypatch.setattr(history._engine.updater, "refresh", counted)
 
     async def scenario() -> None:
         async with Busy(world, history):
@@ -388,10 +387,14 @@ def test_reading_ends_so_early_that_what_was_read_can_be_saved_in_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history = behind(world)
-    deadlines: list[float] = []
-    monkeypatch.setattr(
-        history._engine.updater, "refresh_fully", lambda desk, budget, *_: deadlines.append(budget.deadline)
-    )
+    deadlines: list[float | None] = []
+
+    def noted(_handle: object, budget: Budget, *_: object, **more: object) -> Outcome:
+        deadlines.append(budget.deadline)
+        return Outcome()
+
+    monkeypatch.setattr(history._engine.updater, "refresh", noted)
     latest = time.monotonic() + engine.REFRESH_SECONDS - engine.RESERVE_SECONDS
     history.ask(operation="list", refresh=True)
+    assert deadlines[0] is not None
     assert latest <= deadlines[0] <= time.monotonic() + engine.REFRESH_SECONDS - engine.RESERVE_SECONDS

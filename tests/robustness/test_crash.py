@@ -15,16 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from harness_session_history import SessionHistory
-from harness_session_history.settings import Settings
 from index_contents import answers, contents, differences
-from world import World, append
+from world import World, append, history_alone
 
 # Says when it begins, so that the moment of the kill is not spent on starting Python.
 _WORK = """
 import asyncio, sys
 from harness_session_history import SessionHistory
-from harness_session_history import history as module
 from harness_session_history.refresh import indexer as intake
 from harness_session_history.index import upkeep
 intake.BATCH_ENTRIES = intake.SESSION_ENTRIES = 60
@@ -91,9 +88,7 @@ def check_against(world: World, anew: Path) -> None:
     """The index that was disturbed says what one built from nothing says."""
     for path in anew.parent.iterdir():
         path.unlink()
-    settings = {"roots": [world.root], "maintenance": False}
-    undisturbed = SessionHistory.of(Settings.resolve(index=anew, **settings))  # type: ignore[arg-type]
-    disturbed = SessionHistory.of(Settings.resolve(index=world.index, **settings))  # type: ignore[arg-type]
+    undisturbed, disturbed = history_alone(world.root, anew), history_alone(world.root, world.index)
     try:
         undisturbed.refresh_now()
         disturbed.refresh_now()

@@ -18,9 +18,8 @@ import pytest
 from harness_session_history import IndexUnavailable, SessionHistory, SessionNotFound
 from harness_session_history.index import schema
 from harness_session_history.index import schema as soundness
-from harness_session_history.settings import Settings
 from index_contents import contents
-from world import World, append
+from world import World, append, history_alone
 
 WAL = "-wal"
 BASE = apsw.vfs_names()[0]
@@ -596,7 +595,7 @@ def test_opening_an_index_never_drops_the_locks_of_an_open_one(filled: World) ->
     filled.texts("word7", refresh=False)
     opened: list[str] = []
     sys.addaudithook(lambda event, arguments: opened.append(str(arguments[0])) if event == "open" else None)
-    other = SessionHistory.of(Settings.resolve(roots=[filled.root], index=filled.index, maintenance=False))
+    other = history_alone(filled.root, filled.index)
     other.refresh_now()
     other.close_now()
     append(filled.session("s7").path(), [b'{"type":"x"}'])

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is fork
 BEGINNING = """
 import asyncio, os, sys, threading, time
 from harness_session_history import IndexUnavailable, SessionHistory, session_history
-from harness_session_history.engine import forks
+from harness_session_history.engine import threads
 from harness_session_history.index.lock import FileLock
 index = os.environ["SESSION_HISTORY_INDEX"]
 
@@ -145,7 +145,7 @@ lock = FileLock(index + ".lock")
 assert lock.acquire()  # so that the worker has to wait
 history = SessionHistory()
 found(history)
-worker = history._engine.maintainer._worker.process.pid
+worker = history._engine.supervisor._maintainer.process.pid
 reading, writing = os.pipe()
 def stay():
     os.close(writing)
@@ -171,14 +171,14 @@ def test_a_process_that_is_forked_while_a_call_works_refuses_that_index(world: W
     world.refresh()
     world.say("b", "word")
     program = """
-forks.WAIT_SECONDS = 0.1
+threads.FORK_WAIT_SECONDS = 0.1
 lock = FileLock(index + ".lock")
 assert lock.acquire()
 history, found_first = SessionHistory(), []
 found(history)
 call = threading.Thread(target=lambda: found_first.append(found(history, refresh=True)))
 call.start()
-while not history._engine.writers._working.locked():
+while not history._engine.writers.is_busy:
     time.sleep(0.001)
 def ask():
     for one in (history, SessionHistory(), session_history):
@@ -200,14 +200,14 @@ def test_a_fork_waits_a_little_for_a_call_that_works(world: World) -> None:
     world.refresh()
     world.say("b", "word")
     program = """
-forks.WAIT_SECONDS = 30
+threads.FORK_WAIT_SECONDS = 30
 lock = FileLock(index + ".lock")
 assert lock.acquire()
 history = SessionHistory()
 found(history)
 call = threading.Thread(target=lambda: found(history, refresh=True))
 call.start()
-while not history._engine.writers._working.locked():
+while not history._engine.writers.is_busy:
     time.sleep(0.001)
 threading.Timer(0.1, lock.release).start()
 ended(in_child(lambda: print(found(history))))

@@ -18,12 +18,11 @@ import pytest
 from builder import ArchiveBuilder
 from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory
 from harness_session_history.doctor.diagnose import diagnose
-from harness_session_history.engine import remote
+from harness_session_history.engine.supervisor import Order
 from harness_session_history.index.lock import FileLock
 from harness_session_history.model.sources import FileIdentity
 from harness_session_history.refresh import run as refresh
 from harness_session_history.refresh.extract import Task
-from harness_session_history.refresh.plan import Budget
 from harness_session_history.refresh.processes import end, start
 from harness_session_history.refresh.readers import read_frame, write_frame
 from index_contents import contents, differences
@@ -92,96 +91,6 @@ def test_the_index_is_the_same(world: World, started: Started, way: str, monkeyp
     world.refresh()
     monkeypatch.undo()
     assert not differences(within(world), without(world))
-
-
-def run(program: str, *words: object) -> str:
-    """What a program prints that this interpreter runs in a process of its own, where no other thread is."""
-    command = [sys.executable, "-W", "error", "-c", program, *map(str, words)]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
-    return ended.stdout
-
-
-COUNTED = (
-    "import os, sys\n"
-    "from harness_session_history import cli\n"
-    "from harness_session_history.refresh import run as refresh\n"
-    "refresh.PARALLEL_BYTES = refresh.ELSEWHERE_BYTES = 0\n"
-    "copied, fork = [], os.fork\n"
-    "def counted():\n"
-    "    copied.append(fork())\n"
-    "    return copied[-1]\n"
-    "os.fork = counted\n"
-    "words = ['--no-maintenance', '--index', sys.argv[2], 'refresh', '--json', '--root', sys.argv[1]]\n"
-    "assert cli.main(words) == 0\n"
-)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
-def test_the_shell_reads_in_copies_of_its_own_process(world: World) -> None:
-    fill(world)
-    (world.root / "--w-demo--" / "other.jsonl").unlink()
-    program = COUNTED + "print(len(copied), *(os.path.exists(f'/proc/{process}') for process in copied))"
-    answer, counted = run(program, world.root, world.index).splitlines()
-    assert '"indexed": 13' in answer
-    assert counted.split() == [str(refresh.readers_for(1 << 30, 9)), *["False"] * refresh.readers_for(1 << 30, 9)]
-    assert not differences(within(world), without(world))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
-def test_a_copy_of_a_process_that_is_lost_is_made_up_for(world: World) -> None:
-    fill(world)
-    (world.root / "--w-demo--" / "other.jsonl").unlink()
-    program = (
-        "from harness_session_history.refresh import readers as pipeline\npipeline.serve = lambda tasks, frames: 1 / 0\n"
-        + COUNTED
-    )
-    assert '"indexed": 13' in run(program, world.root, world.index)
-    assert not differences(within(world), without(world))
-
-
-COPY = "import os, sys, threading\nfrom harness_session_history.refresh.processes import Copy, end, may_copy\n"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
-def test_a_copy_answers_its_orders_and_ends_with_them() -> None:
-    program = COPY + (
-        "print('before', end=' ')\n"  # and nothing that waits to be printed is printed twice
-        "copy = Copy(lambda orders, answers: (answers.write(orders.read().upper()), answers.flush()))\n"
-        "copy.stdin.write(b'word'); copy.stdin.close()\n"
-        "print(copy.stdout.read().decode(), copy.wait(), copy.wait())"
-    )
-    assert run(program) == "before WORD 0 0\n"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
-def test_a_copy_has_nothing_open_that_the_process_has_opened() -> None:
-    program = COPY + (
-        "file = open(sys.argv[0] if os.path.exists(sys.argv[0]) else os.devnull)\n"
-        "first = Copy(lambda orders, answers: orders.read())\n"
-        "second = Copy(lambda orders, answers: (answers.write(' '.join(os.listdir('/proc/self/fd')).encode()), answers.flush()))\n"
-        "names = second.stdout.read().split(); second.wait()\n"
-        "first.stdin.close(); print(len(names), first.wait())"  # (one is that of the listing itself)
-    )
-    assert run(program) == "4 0\n"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
-def test_a_copy_is_ended_whatever_it_does_and_says_so_when_it_fails() -> None:
-    program = COPY + (
-        "import time\n"
-        "busy, failing = Copy(lambda orders, answers: time.sleep(60)), Copy(lambda orders, answers: 1 / 0)\n"
-        "print(failing.wait(), end=' '); end(failing); end(busy); print(busy.wait())"
-    )
-    assert run(program) == "1 -9\n"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are copied on Linux only")
-def test_a_process_with_other_threads_is_not_copied() -> None:
-    program = COPY + (
-        "alone, gone = may_copy(), threading.Event()\n"
-        "threading.Thread(target=gone.wait).start(); print(alone, may_copy()); gone.set()"
-    )
-    assert run(program) == "True False\n"
 
 
 def test_progress_is_told_from_the_other_process(world: World, started: Started, way: str) -> None:
@@ -286,7 +195,6 @@ def test_a_killed_caller_leaves_no_process_behind(world: World, name: str) -> No
     program = (
         "import asyncio, os, subprocess, sys, time\n"
         "from harness_session_history import SessionHistory\n"
-        "from harness_session_history.engine import remote\n"
         "from harness_session_history.refresh import indexer as intake, readers as pipeline, run as refresh\n"
         f"refresh.{name} = 0\n"
         "plain = subprocess.Popen\n"
@@ -335,34 +243,20 @@ def wait_until(reached: Callable[[], bool]) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("readers", [1, 2])
-def test_readers_that_were_started_in_vain_are_ended(
-    world: World, tmp_path: Path, readers: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(world)
-    world.refresh()
-    monkeypatch.setenv("MARK", str(tmp_path))
-    assert remote.refresh(world.history().settings, None, Budget(None), None, readers).done == 0
-    wait_until(lambda: not bearing(str(tmp_path)))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_killed_process_of_a_refresh_leaves_no_reader_behind(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MARK", str(tmp_path))
-    held = FileLock(str(world.index) + ".lock")
+    for name in ("a", "b"):
+        world.say(name, "word " * (refresh.PARALLEL_BYTES // 9))  # enough for reading processes
     world.index.parent.mkdir(mode=0o700)
-    assert held.acquire()
-    world.say("a", "word")
-    child = start("engine.remote", answers=True)
-    assert child.stdin is not None
-    child.stdin.write(msgspec.json.encode(remote.Order(world.history().settings, None, None, readers=2)) + b"\n")
-    child.stdin.flush()  # it waits for the lock, and its readers for their tasks
-    wait_until(lambda: len(bearing(str(tmp_path))) == 3)
-    end(child)
+    worker = start("engine.worker", answers=True)
+    assert worker.stdin is not None
+    worker.stdin.write(msgspec.json.encode(Order(world.history().settings, maintain=False)) + b"\n")
+    worker.stdin.flush()
+    wait_until(lambda: len(bearing(str(tmp_path))) >= 2)
+    end(worker)
     wait_until(lambda: not bearing(str(tmp_path)))
-    held.release()
 
 
 def is_running(process: int) -> bool:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from builder import ArchiveBuilder, SessionBuilder, line, stamp, uid
 from harness_session_history import RefreshIncomplete, SessionHistory, SessionNotFound
 from harness_session_history.index.catalog import Catalog
-from harness_session_history.settings import Settings
 from index_contents import answers, contents, differences
+from world import history_alone
 
 WORDS = ("anchor", "Bergamot", "cobaltBlue", "delta_wing", "评审会议", "échelle", "fox-trot")
 
@@ -242,11 +242,7 @@ class Archive:
 
 
 def history_of(archive: Archive, name: str) -> SessionHistory:
-    return SessionHistory.of(
-        Settings.resolve(
-            roots=[archive.builder.root], index=archive.folder / name / "history.sqlite3", maintenance=False
-        )
-    )
+    return history_alone(archive.builder.root, archive.folder / name / "history.sqlite3")
 
 
 def refresh(history: SessionHistory, session_id: str | None = None) -> None:
@@ -273,19 +269,19 @@ def in_small_pieces(small: bool) -> Iterator[None]:
 
 def remembers(history: SessionHistory) -> bool:
     """Whether a history knows sessions whose files are gone."""
-    desk = history._engine.readers.desk
-    desk.catalog.update(desk.connection())
-    return bool(desk.catalog.gone())
+    handle = history._engine.readers.handle
+    handle.catalog.update(handle.connection())
+    return bool(handle.catalog.gone())
 
 
 def check_catalog(history: SessionHistory) -> None:
     """What a history has kept in memory all along is what the index says."""
-    desk = history._engine.readers.desk
-    anew = Catalog(desk.catalog.below)
-    anew.update(desk.connection())
-    left_out = ("selections", "compared", "_ordered", "_latest", "_paths", "_asked_last", "_gone", "_gone_above")
+    handle = history._engine.readers.handle
+    anew = Catalog(handle.catalog.below)
+    anew.update(handle.connection())
+    left_out = ("derived", "_ordered", "_latest", "_paths", "_asked_last", "_gone", "_gone_above")
     kept, wanted = (
-        {name: value for name, value in vars(c).items() if name not in left_out} for c in (desk.catalog, anew)
+        {name: value for name, value in vars(c).items() if name not in left_out} for c in (handle.catalog, anew)
     )
     assert kept == wanted
 

@@ -1,31 +1,27 @@
-"""Answers from the last committed snapshot: what a job of the reading lane does within its transaction."""
+"""Composes answers from the last committed snapshot, within one read transaction."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
 from ..archive.registry import Registry
-from ..archive.scanner import Lookout
-from ..index.connection import Cancelled, Desk
+from ..archive.scanner import ArchiveScanner
+from ..index.connection import IndexHandle
 from ..index.file import LONG_LOG_BYTES, IndexFile
-from ..index.freshness import compare
-from ..model.sources import FileIdentity
-from ..pacing import Turns
+from ..index.freshness import Difference, compare, own_files
+from ..pacing import Cancelled, Turns
 from ..request import AnyRequest, OpenRequest, SearchRequest
-from ..response import WARNING, HistoryResult
+from ..response import WARNING, HistoryResult, iso
+from ..search.bm25 import Weigher
+from .branch import Snapshot, Work
 from .sessions import Views, listed
 
-if TYPE_CHECKING:
-    from .branch import Work
-
-
 T = TypeVar("T")
-#: What is done within one read transaction.
-Reading = Callable[[Desk, apsw.Connection, Callable[[], bool]], T]
 
 
 class Answerer:
@@ -35,68 +31,30 @@ class Answerer:
         self,
         index: IndexFile,
         registry: Registry,
-        lookout: Lookout,
+        scanner: ArchiveScanner,
         current: str | None,
         found_work: Callable[[], None],
     ) -> None:
-        self.index, self.registry, self.lookout = index, registry, lookout
+        self.index, self.registry, self.scanner = index, registry, scanner
         self.current, self.found_work = current, found_work
 
-    def _views(self, desk: Desk) -> Views:
-        return Views(desk.catalog, self.registry.entries(), self.current)
-
-    def answered(
-        self, request: AnyRequest, as_it_is: bool, desk: Desk, cancelled: Callable[[], bool]
-    ) -> HistoryResult | None:
-        """The answer from the snapshot; None if there is none yet, unless the answer is wanted as it is."""
-
-        def answer(desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]) -> HistoryResult | None:
-            if desk.catalog.snapshot_at is None and not as_it_is:
-                return None
-            return self._compose(request, desk, connection, cancelled)
-
-        return desk.read(answer, cancelled)
-
-    def in_snapshot(self, work: Reading[T], desk: Desk, cancelled: Callable[[], bool]) -> T:
-        """What `work` finds within one read transaction."""
-        return desk.read(work, cancelled)
-
-    def is_current(
-        self, session_id: str, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
-    ) -> bool:
-        """Whether the snapshot has the session's own files as they are on disk."""
-        from ..index.freshness import own_files
-
-        files = own_files(desk.catalog, session_id)
-        return files is not None and not compare(files, desk.catalog, session_id).pending
-
-    def recalled(self, work: Work[T], desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]) -> T:
-        """What a tool for one's own conversation works out over the snapshot."""
-        from .branch import Snapshot
-
-        views = self._views(desk)
-        result = work(Snapshot(connection, views, desk.weigher, partial(_check, cancelled, Turns())))
-        if isinstance(result, dict) and result.get("hits") == []:
-            desk.verify(finds_nothing=True)
-        return result
-
-    def _compose(
-        self, request: AnyRequest, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
+    def answer(
+        self, request: AnyRequest, handle: IndexHandle, connection: apsw.Connection, cancelled: Callable[[], bool]
     ) -> HistoryResult:
-        difference, freshness = self.lookout.freshness(desk, request.session_id, cancelled)
-        if difference.pending or desk.catalog.purge or desk.catalog.merge or self.index.log_bytes() > LONG_LOG_BYTES:
+        """The answer to a request from the snapshot as it is. Raises WalkCancelled and Cancelled if the caller has gone."""
+        difference, freshness = self.freshness(handle, request.session_id, cancelled)
+        if difference.pending or handle.catalog.purge or handle.catalog.merge or self._log_is_long():
             self.found_work()
-        views = self._views(desk)
+        views = self._views(handle)
         marker: Callable[[str], list[tuple[int, int]]] | None = None
         if isinstance(request, SearchRequest):
             from ..search.query import parse
             from ..search.rank import Searcher
             from .search import search
 
-            searcher = Searcher(connection, desk.weigher, views.scope(request), desk.catalog)
-            body, marker = search(
-                connection, searcher, views, request, parse(request.query), partial(_check, cancelled, Turns())
-            )
+            searcher = Searcher(connection, handle.companion(Weigher), views.scope(request), handle.catalog)
+            check = partial(_check, cancelled, Turns())
+            body, marker = search(connection, searcher, views, request, parse(request.query), check)
         elif isinstance(request, OpenRequest):
             from .open import open_entry
 
@@ -105,8 +63,10 @@ class Answerer:
             results, truncated = listed(views, request)
             body = {"results": results, "truncated": truncated}
         if not body.get("results", True):
-            desk.verify(finds_nothing=True)
-        doubted = [path for path, state in desk.catalog.doubted.items() if desk.catalog.sources[path].identity == state]
+            handle.verify(finds_nothing=True)
+        doubted = [
+            path for path, state in handle.catalog.doubted.items() if handle.catalog.sources[path].identity == state
+        ]
         return HistoryResult(
             {
                 "operation": request.operation,
@@ -114,27 +74,59 @@ class Answerer:
                 "warning": WARNING,
                 "complete": difference.complete and not doubted,
                 **body,
-                "freshness": _doubting(freshness, doubted) if doubted else freshness,
+                "freshness": _doubting(freshness, len(doubted)) if doubted else freshness,
                 "currentSession": views.current_said(request),
             },
             marker=marker,
         )
 
-    def take_doubted(self, desk: Desk, _cancelled: Callable[[], bool]) -> dict[bytes, FileIdentity]:
-        """The files that turned out not to say what was indexed of them, each once."""
-        doubted, desk.catalog.doubted = desk.catalog.doubted, {}
-        return doubted
+    def recalled(
+        self, work: Work[T], handle: IndexHandle, connection: apsw.Connection, cancelled: Callable[[], bool]
+    ) -> T:
+        """What a tool for one's own conversation works out over the snapshot."""
+        check = partial(_check, cancelled, Turns())
+        result = work(Snapshot(connection, self._views(handle), handle.companion(Weigher), check))
+        if isinstance(result, dict) and result.get("hits") == []:
+            handle.verify(finds_nothing=True)
+        return result
 
-    def freshness_now(
-        self, session_id: str | None, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
-    ) -> dict[str, Any]:
-        """The freshness of everything or of one session."""
-        return self.lookout.freshness(desk, session_id, cancelled)[1]
+    def is_current(self, session_id: str, handle: IndexHandle) -> bool:
+        """Whether the snapshot has the session's own files as they are on disk."""
+        files = own_files(handle.catalog, session_id)
+        return files is not None and not compare(files, handle.catalog, session_id).pending
+
+    def freshness(
+        self, handle: IndexHandle, session_id: str | None, cancelled: Callable[[], bool]
+    ) -> tuple[Difference, dict[str, Any]]:
+        """How all files, or those of one session, differ from the snapshot; and the ``freshness`` of an answer.
+
+        Raises WalkCancelled.
+        """
+        seen = self.scanner.seen_for(handle.snapshot, cancelled)
+        difference = compare(seen, handle.catalog)
+        if session_id is not None:
+            own = compare(seen, handle.catalog, session_id)
+            # A session that neither the snapshot nor a file name knows may be in any file that is not read yet.
+            if own.counts()["selected"]:
+                difference = own
+        return difference, {
+            "snapshotAt": iso(handle.catalog.snapshot_at),
+            "oldestIndexedAt": iso(difference.oldest_indexed_at),
+            "newestIndexedAt": iso(difference.newest_indexed_at),
+            "checkedAt": iso(int((time.time() - (time.monotonic() - seen.started)) * 1000)),
+            "sources": difference.counts(),
+        }
+
+    def _views(self, handle: IndexHandle) -> Views:
+        return Views(handle.catalog, self.registry.entries(), self.current)
+
+    def _log_is_long(self) -> bool:
+        return self.index.log_bytes() > LONG_LOG_BYTES
 
 
-def _doubting(freshness: dict[str, Any], doubted: list[bytes]) -> dict[str, Any]:
+def _doubting(freshness: dict[str, Any], count: int) -> dict[str, Any]:
     """The freshness where files that looked unchanged were found to say something else."""
-    sources, count = freshness["sources"], len(doubted)
+    sources = freshness["sources"]
     changed = {"indexed": sources["indexed"] - count, "changed": sources["changed"] + count}
     return {**freshness, "sources": {**sources, **changed, "pendingMaintenance": sources["pendingMaintenance"] + count}}
 

@@ -52,12 +52,12 @@ class Views:
         if self.registry:
             return self._filtered(request, self.catalog.sessions)
         asked = (request.kind, request.cwd, request.include_deleted, request.include_current, self.current)
-        known = self.catalog.selections.get(asked)
-        if known is None:
-            if len(self.catalog.selections) >= SELECTIONS:
-                self.catalog.selections.clear()
-            known = self.catalog.selections[asked] = self._filtered(request, self.catalog.sessions)
-        return known
+        selections: dict[tuple[object, ...], frozenset[int]] = self.catalog.derived.setdefault("selections", {})
+        if asked not in selections:
+            if len(selections) >= SELECTIONS:
+                selections.clear()
+            selections[asked] = self._filtered(request, self.catalog.sessions)
+        return selections[asked]
 
     def _filtered(self, request: ListRequest | SearchRequest, keys: Iterable[int]) -> frozenset[int]:
         sessions, excluded = self.catalog.sessions, frozenset(self._excluded(request))

@@ -1,10 +1,10 @@
-"""What lies on disk now, looked at as seldom as possible, and how far that is from the snapshot (contract section 7).
+"""What lies below the roots now, looked at as seldom as possible.
 
-A second look at files that a walk has found: cheaper than another walk, and as true.
-
-A file that appears, goes or is renamed changes its folder; one that is written changes only itself. So where no folder
-has changed since the walk, looking at the folders and at each known file tells all that a walk would tell. Whatever is
-out of the ordinary (links, folders that cannot be read, owners or permissions that change) is left to a walk."""
+A scan is a walk over all folders, or a second look at the files that a walk has found: cheaper, and as true. A file that
+appears, goes or is renamed changes its folder; one that is written changes only itself. So where no folder has changed
+since the walk, the states of the folders and of each known file tell all that a walk would tell. Whatever is out of the
+ordinary (links, folders that cannot be read, owners or permissions that change) is left to a walk.
+"""
 
 from __future__ import annotations
 
@@ -13,29 +13,25 @@ import stat
 import time
 from collections.abc import Callable
 from heapq import nlargest
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from ..index.connection import Desk
-from ..index.file import Identity
-from ..index.freshness import Difference, compare
 from ..model.sources import FileIdentity, Root, SourceFile, Walk, state_of
-from ..response import iso
 from .discovery import walk
 from .parentage import begins_as_session
 
-#: What was seen on disk is believed for KEEP_FACTOR times as long as it took to see, at most for FRESH_SECONDS, as long as
-#: what is likeliest to change has not; a look that costs less than CHEAP_SECONDS is taken anew by every call.
+#: A scan is cached for min(FRESH_SECONDS, KEEP_FACTOR × its own duration), unless a watched file changes; a scan that
+#: took less than CHEAP_SECONDS is never cached.
 FRESH_SECONDS, KEEP_FACTOR, CHEAP_SECONDS = 2.0, 10, 0.01
-#: Of the files so many that were written last are looked at by every call, with their folders and the roots.
+#: Number of files that are watched: those written last, with their folders and the roots.
 WATCHED = 16
 #: How far the time stamps of a file system may lie behind the clock.
 TICK_SECONDS = 0.02
 
 
-class Lookout:
-    """Looks at the files below the roots and keeps what it saw for a short while. Shared by the lanes of a history."""
+class ArchiveScanner:
+    """Scans the files below the roots and caches what it saw. Shared by the connections of one history."""
 
     def __init__(self, roots: tuple[Root, ...]) -> None:
         self.roots = roots
@@ -43,7 +39,7 @@ class Lookout:
         self._listing: Listing | None = None
 
     def walk(self, cancelled: Callable[[], bool]) -> Walk:
-        """A look at everything: at the known files where no folder has changed, else a walk. Raises WalkCancelled."""
+        """What is there now, not from the cache. Raises WalkCancelled."""
         again = revisit(self._listing, cancelled) if self._listing is not None else None
         if again is None:
             began = time.time_ns()
@@ -52,62 +48,34 @@ class Lookout:
         return again
 
     def forget(self) -> None:
-        """What was seen says nothing of the snapshot that there is now."""
+        """Empties the cache: what was seen says nothing of the snapshot that there is now."""
         self._seen = None
 
-    def keep(self, desk: Desk, seen: Walk, difference: Difference | None) -> None:
-        """A refresh that had nothing to do saw this just now: the answer of the same call need not look again.
+    def keep(self, snapshot: object, seen: Walk) -> None:
+        """Caches a walk of this moment for the next `seen_for` with the same snapshot, and for no other."""
+        self._seen = _Seen(snapshot, seen, once=True)
 
-        `difference` is that of all files, if it was worked out.
+    def seen_for(self, snapshot: object, cancelled: Callable[[], bool]) -> Walk:
+        """A walk that began after `snapshot` was read (any value that tells snapshots apart), cached or new.
+
+        What was seen before must not vouch for a later snapshot. Raises WalkCancelled.
         """
-        self._seen = _Seen(desk.catalog.revision, desk.identity, seen, once=True)
-        self._seen.difference = difference
-
-    def freshness(
-        self, desk: Desk, session_id: str | None, cancelled: Callable[[], bool]
-    ) -> tuple[Difference, dict[str, Any]]:
-        """How all files, or those of one session, differ from the desk's snapshot; and the ``freshness`` of an answer.
-
-        Raises WalkCancelled.
-        """
-        seen = self._look(desk, cancelled)
-        if seen.difference is None:
-            seen.difference = compare(seen.walk, desk.catalog)
-        difference = seen.difference
-        if session_id is not None:
-            own = compare(seen.walk, desk.catalog, session_id)
-            # A session that neither the snapshot nor a file name knows may be in any file that is not read yet.
-            if own.counts()["selected"]:
-                difference = own
-        return difference, {
-            "snapshotAt": iso(desk.catalog.snapshot_at),
-            "oldestIndexedAt": iso(difference.oldest_indexed_at),
-            "newestIndexedAt": iso(difference.newest_indexed_at),
-            "checkedAt": iso(int((time.time() - (time.monotonic() - seen.walk.started)) * 1000)),
-            "sources": difference.counts(),
-        }
-
-    def _look(self, desk: Desk, cancelled: Callable[[], bool]) -> _Seen:
         seen = self._seen
-        if seen is None or not seen.vouches_for(desk) or not seen.is_fresh():
-            seen = self._seen = _Seen(desk.catalog.revision, desk.identity, self.walk(cancelled))
-        return seen
+        if seen is None or seen.snapshot != snapshot or not seen.is_fresh():
+            seen = self._seen = _Seen(snapshot, self.walk(cancelled))
+        return seen.walk
 
 
 class _Seen:
     """What a walk saw, and the snapshot that it may vouch for: the one that was read before the walk began."""
 
-    def __init__(self, revision: int, index: Identity | None, seen: Walk, *, once: bool = False) -> None:
-        self.revision, self.index, self.walk, self.once = revision, index, seen, once
-        self.difference: Difference | None = None
+    def __init__(self, snapshot: object, seen: Walk, *, once: bool = False) -> None:
+        self.snapshot, self.walk, self.once = snapshot, seen, once
         self.seconds = time.monotonic() - seen.started
         self._watched = self._watch() if self.seconds >= CHEAP_SECONDS else []
 
-    def vouches_for(self, desk: Desk) -> bool:
-        return (self.revision, self.index) == (desk.catalog.revision, desk.identity)
-
     def is_fresh(self) -> bool:
-        """Whether it may be believed a little longer."""
+        """Whether it may still be used."""
         age = time.monotonic() - self.walk.started
         if self.once:
             self.once = False

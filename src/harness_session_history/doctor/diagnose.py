@@ -19,11 +19,11 @@ import msgspec
 
 from ..archive.files import open_regular
 from ..errors import InvalidRequest
-from ..index.connection import Cancelled
 from ..index.file import IndexFile, worker_lock
 from ..index.schema import FOREIGN, SESSION, UNREADABLE
 from ..model.entries import Facts
 from ..model.sources import WalkCancelled
+from ..pacing import Cancelled
 from ..request import ARGUMENTS, check
 from ..response import iso
 from .case import Case, opened_case, shown, why_unreadable

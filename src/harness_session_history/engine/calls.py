@@ -1,284 +1,257 @@
-"""What one history does, and in which of its lanes: one reads, one writes, so that a search never waits for a refresh.
-Calls are written as steps, which run outside a caller's loop or in the caller's own thread.
-"""
+"""What each call of a history does: refresh, answer, recall, maintain; each a plain function that runs in one thread."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 
 from ..answer.compose import Answerer
 from ..archive.registry import Registry
-from ..archive.scanner import Lookout
-from ..errors import CitationUnavailable, IndexUnavailable, RefreshIncomplete, SessionNotFound, log_warning
-from ..index.connection import ATTEMPTS, Cancelled, Damaged, Desk, damaged_again, unavailable
+from ..archive.scanner import ArchiveScanner
+from ..errors import IndexUnavailable, RefreshIncomplete, SessionNotFound, log_warning
+from ..index.connection import ATTEMPTS, Damaged, IndexHandle, damaged_again, unavailable
 from ..index.file import IndexFile, worker_lock
-from ..index.freshness import prefixes
-from ..model.sources import Walk
+from ..index.freshness import own_files, prefixes
+from ..model.sources import FileIdentity
+from ..pacing import Cancelled
 from ..refresh.plan import Budget, Outcome, Progress
 from ..request import AnyRequest, SearchRequest
 from ..settings import Settings
-from .supervisor import Maintainer, changes
-from .threads import Lanes, Late, Step, Steps
+from .supervisor import Supervisor, changes
+from .threads import REFRESH_SECONDS, CallThreads, Lane, Late
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from ..answer.branch import Work
-    from ..model.sources import FileIdentity
     from ..refresh.updater import Updater
-
+    from ..response import HistoryResult
 
 T = TypeVar("T")
+Cancel = Callable[[], bool]
+"""Tells whether the caller has gone, so that the work can end."""
 
-#: ``refresh=True`` has this long, from the call.
-REFRESH_SECONDS = 25.0
-#: A conversation that is known is brought up to date for so long, then answered as it is.
+#: Seconds for which a known conversation is brought up to date, before it is answered as it is.
 RECALL_SECONDS = 5.0
-#: Without a snapshot, the first call builds one for so long.
+#: Seconds for which the first call builds a snapshot where there is none.
 FIRST_BUILD_SECONDS = 5.0
-#: So much of that time is kept for what comes after the reading: saving what was read, ending processes, answering.
+#: Seconds of these that are kept for what comes after the reading: committing, ending processes, answering.
 RESERVE_SECONDS = 0.5
 
 
-class Engine(Lanes):
-    """Works for one history. `alone`: nobody's event loop has to be kept free, so large work needs no process of its own."""
+class Engine:
+    """Works for one history, in `threads`."""
 
-    def __init__(self, settings: Settings, *, alone: bool) -> None:
-        self.settings, self.alone = settings, alone
-        self.maintainer = Maintainer(settings)
-        super().__init__(IndexFile(settings.index), prefixes(root.path for root in settings.roots))
-        self.lookout = Lookout(settings.roots)
+    def __init__(self, settings: Settings, threads: CallThreads) -> None:
+        self.settings, self.threads = settings, threads
+        #: Nobody's event loop has to be kept free, so large work needs no process of its own.
+        self.alone = False
+        self.supervisor = Supervisor(settings)
+        self.index = IndexFile(settings.index)
+        make = partial(IndexHandle, self.index, prefixes(root.path for root in settings.roots))
+        #: One connection reads and one writes, so that a search never waits for a refresh.
+        self.readers, self.writers = Lane(make), Lane(make)
+        threads.lanes += [self.readers, self.writers]
+        threads.in_fork.append(self.supervisor.forget)
+        self.scanner = ArchiveScanner(settings.roots)
         self.answerer = Answerer(
             self.index,
             Registry(settings.registry),
-            self.lookout,
+            self.scanner,
             settings.current_session,
-            self.maintainer.found_work,
+            self.supervisor.found_work,
         )
-        #: Files that were read anew because of what an answer found in them, and their states at that time.
-        self._reread: dict[bytes, FileIdentity] = {}
+        #: Files that were marked to be read anew because of what an answer found in them, with their states at that time.
+        self._marked: dict[bytes, FileIdentity] = {}
 
     @cached_property
     def updater(self) -> Updater:
         """What writes; loaded only by a call that finds something to write."""
         from ..refresh.updater import Updater
 
-        return Updater(self.settings, self.index, self.lookout, alone=self.alone)
+        return Updater(self.index, self.scanner)
 
-    def close(self) -> None:
-        super().close()
-        self.maintainer.stop()
+    # -- answers ------------------------------------------------------------------------------------------------------
 
-    def renew(self) -> None:
-        super().renew()
-        self.maintainer.forget()
-
-    # -- steps --------------------------------------------------------------------------------------------------------
-
-    def answering(self, request: AnyRequest) -> Steps:
-        """The answer to a checked request, after a refresh if it asks for one."""
+    def answer(self, request: AnyRequest, began: float, cancelled: Cancel) -> HistoryResult:
+        """The answer to a checked request that came at `began` (monotonic time), after a refresh if it asks for one."""
+        deadline: float | None = None
         if isinstance(request, SearchRequest):
             from ..search.query import parse
 
             parse(request.query)  # refused before any file is looked at
-        deadline = _deadline(REFRESH_SECONDS) if request.refresh else None
-        try:
-            return (yield from self._answered(request, deadline))
-        except Late:
-            raise Outcome(left=1, waited=True).incomplete() from None
+        if request.refresh:
+            deadline = deadline_of(REFRESH_SECONDS, began)
 
-    def _answered(self, request: AnyRequest, deadline: float | None) -> Steps:
-        """The answer, after a refresh until the deadline if there is one. Raises Late if that could not begin in time."""
-        doubted = False
-        for _ in range(ATTEMPTS):
-            try:
-                if deadline is not None:
-                    yield Step(self.writers, partial(self._refreshed, request.session_id, deadline, None), deadline)
-                answer = yield Step(self.readers, partial(self.answerer.answered, request, deadline is not None))
-                if answer is None:
-                    # Nothing is indexed yet (or any more): build for a short while and answer from what that gave.
-                    yield from self._first_built()
-                    answer = yield Step(self.readers, partial(self.answerer.answered, request, True))
-                if doubted or not self.readers.desk.catalog.doubted:
-                    return answer
-                doubted = yield from self._doubts(deadline)
-                if not doubted:
-                    return answer
-            except CitationUnavailable:
-                doubted = not doubted and (yield from self._doubts(deadline))
-                if not doubted:
-                    raise
-            except Damaged as damage:
-                yield Step(self.writers, partial(self.updater.heal, damage), deadline)
-        raise damaged_again()
+        def from_snapshot(handle: IndexHandle, connection: apsw.Connection, stopped: Cancel) -> HistoryResult | None:
+            if handle.catalog.snapshot_at is None and not request.refresh:
+                return None
+            return self.answerer.answer(request, handle, connection, stopped)
 
-    def _doubts(self, deadline: float | None) -> Steps:
-        """Sees to it that files are read anew of which something else was indexed than they say (they were rewritten in
-        their midst, and then went on as if they had only grown). True if that has been done, so that a refresh until the
-        deadline now reads them; without a deadline it is left to maintenance."""
-        found = yield Step(self.readers, self.answerer.take_doubted)
-        new = {path: state for path, state in found.items() if self._reread.get(path) != state}
-        if not new:
-            return False  # they were read anew as they are, and still do not: nothing more can be done
-        job = partial(self._read_anew, new)
-        if deadline is None:
-            self.writers.submit(job, threading.Event()).add_done_callback(_log_failure)
-            return False
-        try:
-            yield Step(self.writers, job, deadline)
-        except Late:
-            return False
-        return True
+        def answered() -> HistoryResult:
+            if request.refresh:
+                self._refresh(request.session_id, deadline, None, cancelled)
+            answer = self._read(from_snapshot, cancelled)
+            if answer is None:
+                self._build_first(cancelled)
+                answer = self._read(partial(self.answerer.answer, request), cancelled)
+            return answer
 
-    def _read_anew(self, files: dict[bytes, FileIdentity], desk: Desk, cancelled: Callable[[], bool]) -> None:
-        if self.updater.read_anew(list(files), desk, cancelled):
-            self._reread.update(files)
+        return self._healing(answered, cancelled, deadline)
 
-    def recalling(self, session_id: str, work: Work[T]) -> Steps:
+    def recall(self, session_id: str, work: Work[T], cancelled: Cancel) -> T:
         """Brings the conversation's own file up to date, then works on the snapshot."""
-        doubted = False
-        for _ in range(ATTEMPTS):
+
+        def standing(handle: IndexHandle, _connection: apsw.Connection, _cancelled: Cancel) -> tuple[bool, bool]:
+            known = own_files(handle.catalog, session_id) is not None
+            return known, known and self.answerer.is_current(session_id, handle)
+
+        def recalled() -> T:
             incomplete: RefreshIncomplete | IndexUnavailable | None = None
+            known, current = self._read(standing, cancelled)
+            if not current:
+                try:
+                    self._catch_up(session_id, deadline_of(RECALL_SECONDS if known else REFRESH_SECONDS), cancelled)
+                except (RefreshIncomplete, IndexUnavailable) as error:
+                    incomplete = error  # the answer itself says how far the snapshot reaches
             try:
-                known, current = yield Step(
-                    self.readers, partial(self.answerer.in_snapshot, partial(self._standing, session_id))
-                )
-                if not current:
-                    deadline = _deadline(RECALL_SECONDS if known else REFRESH_SECONDS)
-                    try:
-                        yield Step(self.writers, partial(self._caught_up, session_id, deadline), deadline)
-                    except Late:
-                        incomplete = Outcome(left=1, waited=True).incomplete()
-                    except (RefreshIncomplete, IndexUnavailable) as error:
-                        incomplete = error  # the answer itself says how far the snapshot reaches
-                return (
-                    yield Step(self.readers, partial(self.answerer.in_snapshot, partial(self.answerer.recalled, work)))
-                )
+                return self._read(partial(self.answerer.recalled, work), cancelled)
             except SessionNotFound:
                 if incomplete is not None and _may_hide(incomplete):
                     raise incomplete from None  # it may be in a file that was not read
                 raise
-            except CitationUnavailable:
-                doubted = not doubted and (yield from self._doubts(time.monotonic() + RECALL_SECONDS))
-                if not doubted:
-                    raise
-            except Damaged as damage:
-                yield Step(self.writers, partial(self.updater.heal, damage))
-        raise damaged_again()
 
-    def refreshing(self, session_id: str | None, progress: Progress | None) -> Steps:
-        """Brings everything or one session up to date; ends with the freshness after it."""
+        return self._healing(recalled, cancelled)
+
+    def refresh(self, session_id: str | None, progress: Progress | None, cancelled: Cancel) -> dict[str, Any]:
+        """Brings everything or one session up to date; returns the freshness after it."""
+
+        def refreshed() -> dict[str, Any]:
+            self._refresh(session_id, None, progress, cancelled)
+            return self._read(
+                lambda handle, _connection, stopped: self.answerer.freshness(handle, session_id, stopped)[1], cancelled
+            )
+
+        return self._healing(refreshed, cancelled)
+
+    def _healing(self, work: Callable[[], T], cancelled: Cancel, deadline: float | None = None) -> T:
+        """What `work` gives; begun again where the index turned out to be damaged, over an empty one."""
         for _ in range(ATTEMPTS):
             try:
-                yield Step(self.writers, partial(self._refreshed, session_id, None, progress))
-                return (
-                    yield Step(
-                        self.readers,
-                        partial(self.answerer.in_snapshot, partial(self.answerer.freshness_now, session_id)),
-                    )
-                )
+                return work()
             except Damaged as damage:
-                yield Step(self.writers, partial(self.updater.heal, damage))
+                with self.writers.held(cancelled, deadline) as handle:
+                    self.updater.heal(damage, handle)
+            except Late:
+                raise Outcome(left=1, waited=True).incomplete() from None
         raise damaged_again()
 
-    def _refreshed(
-        self,
-        session_id: str | None,
-        deadline: float | None,
-        progress: Progress | None,
-        desk: Desk,
-        cancelled: Callable[[], bool],
-    ) -> None:
-        """Brings the selected files up to date or raises RefreshIncomplete."""
-        self.updater.refresh_fully(desk, Budget(deadline, cancelled), progress, session_id)
+    def _read(self, work: Callable[[IndexHandle, apsw.Connection, Cancel], T], cancelled: Cancel) -> T:
+        """What `work` gives within one read transaction."""
+        doubted: dict[bytes, FileIdentity] = {}
+        try:
+            with self.readers.held(cancelled) as handle:
+                try:
+                    return handle.read(work, cancelled)
+                finally:
+                    doubted, handle.catalog.doubted = handle.catalog.doubted, {}
+        finally:
+            if new := {path: state for path, state in doubted.items() if self._marked.get(path) != state}:
+                self._mark(new)
 
-    def _standing(
-        self, session_id: str, desk: Desk, connection: apsw.Connection, cancelled: Callable[[], bool]
-    ) -> tuple[bool, bool]:
-        """Whether the snapshot knows the session's own files, and has them as they are."""
-        from ..index.freshness import own_files
+    def _mark(self, files: dict[bytes, FileIdentity]) -> None:
+        """Has files read from their start by the next refresh, whoever's it is: they were rewritten in their midst and then
+        went on as if they had only grown, so that their bytes no longer match their stored hashes."""
+        try:
+            with self.writers.held(lambda: False, time.monotonic()) as handle:
+                if self.updater.read_anew(list(files), handle):
+                    self._marked.update(files)
+                    self.supervisor.found_work()
+        except Late:
+            pass  # whoever writes now may be reading them; the next call that meets them marks them
+        except IndexUnavailable as error:
+            log_warning("files cannot be marked to be read anew: %s", error)
 
-        known = own_files(desk.catalog, session_id) is not None
-        return known, known and self.answerer.is_current(session_id, desk, connection, cancelled)
-
-    def _caught_up(self, session_id: str, deadline: float, desk: Desk, cancelled: Callable[[], bool]) -> None:
-        """Brings one session up to date, by its own files where these are known; or raises RefreshIncomplete."""
-        from ..index.freshness import own_files
-
-        budget = Budget(deadline, cancelled)
-
-        def look() -> Walk:
-            return own_files(desk.catalog, session_id) or self.lookout.walk(budget.over)
-
-        self.updater.refresh_fully(desk, budget, session_id=session_id, look=look)
-
-    def _first_built(self) -> Steps:
+    def _build_first(self, cancelled: Cancel) -> None:
         """A snapshot of what can be read in a short while."""
-        deadline = _deadline(FIRST_BUILD_SECONDS)
+        deadline = deadline_of(FIRST_BUILD_SECONDS)
+        with suppress(Late), self.writers.held(cancelled, deadline) as handle:  # (else whoever works there builds it)
+            self._updated(handle, Budget(deadline, cancelled))
 
-        def build(desk: Desk, cancelled: Callable[[], bool]) -> None:
-            self.updater.refresh(desk, Budget(deadline, cancelled))
+    def _refresh(
+        self, session_id: str | None, deadline: float | None, progress: Progress | None, cancelled: Cancel
+    ) -> None:
+        """Brings the selected files up to date. Raises RefreshIncomplete and Late."""
+        with self.writers.held(cancelled, deadline) as handle:
+            outcome = self._updated(handle, Budget(deadline, cancelled), progress, session_id)
+        self._require(outcome)
 
-        with suppress(Late):  # whoever works there builds it
-            yield Step(self.writers, build, deadline)
+    def _catch_up(self, session_id: str, deadline: float, cancelled: Cancel) -> None:
+        """Brings one session up to date, by its own files where these are known. Raises RefreshIncomplete."""
+        budget = Budget(deadline, cancelled)
+        try:
+            with self.writers.held(cancelled, deadline) as handle:
+                look = lambda: own_files(handle.catalog, session_id) or self.scanner.walk(budget.over)
+                outcome = self.updater.refresh(handle, budget, session_id=session_id, look=look)
+        except Late:
+            outcome = Outcome(left=1, waited=True)
+        self._require(outcome)
+
+    def _updated(
+        self, handle: IndexHandle, budget: Budget, progress: Progress | None = None, session_id: str | None = None
+    ) -> Outcome:
+        """The outcome of a refresh; large work is done in a process of its own where a caller's loop must be kept free."""
+        elsewhere = None if self.alone else partial(self.supervisor.refresh, session_id, budget, progress)
+        return self.updater.refresh(handle, budget, progress, session_id, elsewhere=elsewhere)
+
+    def _require(self, outcome: Outcome) -> None:
+        if not outcome.settled:
+            self.scanner.forget()
+            raise outcome.incomplete()
 
     # -- maintenance --------------------------------------------------------------------------------------------------
 
-    def maintain_alone(self, stopped: Callable[[], bool], watch: bool, progress: Progress | None) -> None:
+    def maintain(self, watch: bool, progress: Progress | None, stopped: Cancel) -> None:
         """Maintenance as the one worker of the index; with `watch`, whenever something changes, until it is `stopped` or the
         history closed. Raises IndexUnavailable."""
-        with self.call():
-            lock = worker_lock(self.settings.index)
-            self.writers.submit(lambda desk, _cancelled: desk.connection(), threading.Event()).result()
-            try:
-                if not lock.acquire():
-                    raise IndexUnavailable("another worker maintains this index", hint="let it finish, or stop it")
-            except OSError as error:
-                raise unavailable("written", error) from error
-            try:
-                self._maintain(stopped, progress)
-                if watch:
-                    self._watch(lambda: stopped() or self.closed)
-            finally:
-                lock.release()
+        lock = worker_lock(self.settings.index)
+        with self.writers.held(stopped) as handle:
+            handle.connection()
+        try:
+            if not lock.acquire():
+                raise IndexUnavailable("another worker maintains this index", hint="let it finish, or stop it")
+        except OSError as error:
+            raise unavailable("written", error) from error
+        try:
+            self._maintain(stopped, progress)
+            if watch:
+                self._watch(lambda: stopped() or self.threads.closed)
+        finally:
+            lock.release()
 
-    def _watch(self, stopped: Callable[[], bool]) -> None:
+    def _watch(self, stopped: Cancel) -> None:
         for _ in changes([root.path for root in self.settings.roots], stopped):
             try:
                 self._maintain(stopped, None)
             except IndexUnavailable as error:
                 log_warning("maintenance: %s", error)  # the next round may do better
 
-    def maintain(self, stopped: Callable[[], bool], progress: Progress | None = None) -> None:
-        """One round of maintenance in the writing lane: refresh, purge, empty the log. Raises IndexUnavailable."""
-        with self.call():
-            self._maintain(stopped, progress)
-
-    def _maintain(self, stopped: Callable[[], bool], progress: Progress | None) -> None:
-        try:
-            self.writers.submit(partial(self.updater.maintain, stopped, progress), threading.Event()).result()
-        except Cancelled:
-            return
+    def _maintain(self, stopped: Cancel, progress: Progress | None) -> None:
+        with suppress(Cancelled), self.writers.held(stopped) as handle:
+            budget = Budget(None, stopped)
+            self._updated(handle, budget, progress)
+            self.updater.tidy(handle, stopped)
 
 
-def _deadline(seconds: float) -> float:
-    """When work must be over whose caller is to be answered in so many seconds."""
-    return time.monotonic() + seconds - min(RESERVE_SECONDS, seconds / 10)
+def deadline_of(seconds: float, began: float | None = None) -> float:
+    """Monotonic deadline for the work of a call that must answer in `seconds` from `began` (None: now); a reserve is kept
+    for commit and answer."""
+    return (time.monotonic() if began is None else began) + seconds - min(RESERVE_SECONDS, seconds / 10)
 
 
 def _may_hide(problem: RefreshIncomplete | IndexUnavailable) -> bool:
     """Whether files were left that may hold what was not found."""
     return isinstance(problem, IndexUnavailable) or bool(problem.details["left"] or problem.details["unsettled"])
-
-
-def _log_failure(work: Future[None]) -> None:
-    """Says why work that nobody waits for has failed."""
-    if not work.cancelled() and (error := work.exception()) is not None:
-        log_warning("files cannot be marked to be read anew: %s", error)

@@ -1,51 +1,70 @@
-"""Work on the index without a caller who waits: one worker per index across all processes.
+"""Worker processes of one history: started, followed and ended from here.
 
-A call that found work starts it in a process of its own. One that a program started ends with that program; one that
-the shell started goes on alone until the work is done. Both hold an advisory lock, so no second one runs.
+A worker refreshes within a budget while its caller waits, so that a large refresh never holds the caller's event loop; or it
+maintains the index while nobody waits, one worker per index across all processes (an advisory lock that dies with it). Both
+take one order on their standard input and end when that does, save a maintainer that the shell started: it goes on alone.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
 from ..errors import log_warning
 from ..index.file import worker_lock
+from ..refresh.plan import Budget, Lost, Outcome, Progress, Stopped
+from ..refresh.processes import end, start, written
 from ..settings import Settings
 
 if TYPE_CHECKING:
     import subprocess
 
-
-#: With ``watch`` and without a watcher of the file system, the files are looked at this often.
+#: Seconds between two scans with ``watch`` where no watcher of the file system is installed.
 POLL_SECONDS = 2.0
-#: With a watcher, everything is looked at this often all the same.
+#: Seconds between two scans with a watcher: it may miss something.
 LOOK_SECONDS = 30.0
-#: After a worker has ended, the next one is not started before so many times its duration have passed.
+#: Back-off between maintainers: max(REST_SECONDS, REST_FACTOR × the last one's duration).
 REST_FACTOR, REST_SECONDS = 2.0, 2.0
-#: How long a worker may take to end when it is told to.
+#: Back-off after a maintainer that could not be started.
+FAILED_REST_SECONDS = 60.0
+#: Seconds that a worker may take to end when it is told to.
 STOP_SECONDS = 5.0
+#: Seconds after its deadline that a worker may take to say what it did.
+GRACE_SECONDS = 1.0
 
 
-class Job(msgspec.Struct):
-    """What a worker is told on its standard input, in one line."""
+class Order(msgspec.Struct):
+    """What a worker is told, as the first line of its standard input."""
 
     settings: Settings
-    detached: bool
-    #: The descriptor of the worker's lock, which the caller has taken for it (where that can be done).
+    #: Refresh until this deadline (monotonic time, the same in all processes), or maintain the index.
+    maintain: bool
+    session_id: str | None = None
+    deadline: float | None = None
+    #: A maintainer that goes on when its standard input ends.
+    detached: bool = False
+    #: The descriptor of the maintainer's lock, which the caller has taken for it (where that can be done).
     lock: int | None = None
 
 
-class Worker:
-    """A worker that was started, and a thread that waits for its end: so nothing is left of it when it has ended, however
-    long nobody asks; and this program may end before it."""
+class Report(msgspec.Struct, omit_defaults=True):
+    """One line of what a refreshing worker says: how far it is, or (last) what it did."""
+
+    progress: tuple[int, int, int, int] | None = None
+    outcome: Outcome | None = None
+
+
+class Maintainer:
+    """A maintaining worker, and a thread that waits for its end: so nothing is left of it when it has ended, however long
+    nobody asks; and this program may end before it."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process, self.began = process, time.monotonic()
@@ -66,20 +85,41 @@ class Worker:
             self.process.stdin.close()
 
     def ends_within(self, seconds: float | None) -> bool:
-        """Waits for its end so long."""
+        """Whether it ends within `seconds`, for which this waits."""
         self._follower.join(seconds)
         return not self._follower.is_alive()
 
 
-class Maintainer:
-    """Starts workers for one history, at most one at a time."""
+class Supervisor:
+    """Starts the workers of one history; at most one at a time maintains."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        #: A worker that the shell starts outlives it.
+        #: A maintainer that the shell starts outlives it.
         self.detached = False
-        self._worker: Worker | None = None
+        self._maintainer: Maintainer | None = None
         self._rest_until = 0.0
+
+    # -- refreshing ---------------------------------------------------------------------------------------------------
+
+    def refresh(self, session_id: str | None, budget: Budget, progress: Progress | None) -> Outcome:
+        """The outcome of a refresh that a worker does.
+
+        Raises Lost where none can be started or it ends without a word, and Stopped if the caller has gone.
+        """
+        try:
+            process = start("engine.worker", answers=True)
+        except OSError as error:
+            raise Lost from error
+        lines: queue.Queue[bytes] = queue.Queue()
+        threading.Thread(target=_pump, args=(process.stdout, lines), daemon=True).start()
+        try:
+            _tell(process, Order(self.settings, maintain=False, session_id=session_id, deadline=budget.deadline))
+            return _followed(lines, budget, progress)
+        finally:
+            end(process)
+
+    # -- maintaining --------------------------------------------------------------------------------------------------
 
     def found_work(self) -> None:
         """Has the index brought up to date in the background, unless that is switched off or under way."""
@@ -99,8 +139,8 @@ class Maintainer:
             lock.release()
 
     def stop(self) -> None:
-        """Ends a worker that belongs to this program; what it has committed stays."""
-        worker = self._worker
+        """Ends a maintainer that belongs to this program; what it has committed stays."""
+        worker = self._maintainer
         if worker is None or self.detached:
             return
         worker.dismiss()
@@ -110,23 +150,21 @@ class Maintainer:
 
     def forget(self) -> None:
         """In a process that was forked: the worker belongs to the other one, and must not wait for this one's end too."""
-        worker, self._worker = self._worker, None
+        worker, self._maintainer = self._maintainer, None
         if worker is not None:
             worker.dismiss()
 
     def _busy(self) -> bool:
-        worker, now = self._worker, time.monotonic()
+        worker = self._maintainer
         if worker is not None and worker.seconds is not None:
-            self._worker = None
+            self._maintainer = None
             self._rest_until = worker.began + worker.seconds + max(REST_SECONDS, REST_FACTOR * worker.seconds)
-        return self._worker is not None or now < self._rest_until
+        return self._maintainer is not None or time.monotonic() < self._rest_until
 
     def _start(self, lock: int | None) -> None:
-        from ..refresh.processes import start, written
-
         try:
             process = start(
-                "engine.supervisor",
+                "engine.worker",
                 answers=False,
                 cwd=os.path.dirname(self.settings.index),
                 start_new_session=True,
@@ -134,15 +172,47 @@ class Maintainer:
             )
         except OSError as error:
             log_warning("maintenance cannot be started: %s", error)
-            self._rest_until = time.monotonic() + 60.0
+            self._rest_until = time.monotonic() + FAILED_REST_SECONDS
             return
-        assert process.stdin is not None
-        with contextlib.suppress(OSError):
-            process.stdin.write(written(Job(self.settings, self.detached, lock)))
-            process.stdin.flush()
-        self._worker = Worker(process)
+        _tell(process, Order(self.settings, maintain=True, detached=self.detached, lock=lock))
+        self._maintainer = Maintainer(process)
         if self.detached:
-            self._worker.dismiss()
+            self._maintainer.dismiss()
+
+
+def _tell(process: subprocess.Popen[bytes], order: Order) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # (one that has ended is met when it is followed)
+        process.stdin.write(written(order))
+        process.stdin.flush()
+
+
+def _followed(lines: queue.Queue[bytes], budget: Budget, progress: Progress | None) -> Outcome:
+    decoder = msgspec.json.Decoder(Report)
+    last = None if budget.deadline is None else budget.deadline + GRACE_SECONDS
+    while True:
+        if budget.cancelled():
+            raise Stopped
+        if last is not None and time.monotonic() > last:
+            return Outcome(left=1)
+        try:
+            line = lines.get(timeout=0.02)
+        except queue.Empty:
+            continue
+        if not line:
+            raise Lost
+        report = decoder.decode(line)
+        if report.outcome is not None:
+            return report.outcome
+        if report.progress is not None and progress is not None:
+            progress(*report.progress)
+
+
+def _pump(stream: IO[bytes], lines: queue.Queue[bytes]) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        for line in stream:
+            lines.put(line)
+    lines.put(b"")
 
 
 def changes(roots: list[str], stopped: Callable[[], bool]) -> Iterator[None]:
@@ -177,38 +247,3 @@ def _slept(seconds: float, stopped: Callable[[], bool]) -> bool:
             return True
         time.sleep(min(left, 0.1))
     return False
-
-
-def main() -> None:
-    """A worker: does what there is to do and ends, or ends when the program that started it does."""
-    from ..refresh.processes import read
-
-    job = read(sys.stdin.buffer.readline(), Job)
-    stop = threading.Event()
-    if not job.detached:
-
-        def follow() -> None:
-            # Not through the buffer: its lock, still held when the interpreter ends, would abort the process.
-            os.read(sys.stdin.fileno(), 1)
-            stop.set()
-
-        threading.Thread(target=follow, daemon=True).start()
-    if hasattr(os, "nice"):
-        os.nice(5)
-    lock = worker_lock(job.settings.index)
-    if job.lock is not None:
-        lock.take_over(job.lock)
-    elif not lock.acquire():
-        return
-    from ..history import SessionHistory
-
-    history = SessionHistory.of(job.settings)
-    try:
-        history.maintain_now(stop.is_set)
-    finally:
-        history.close_now()
-        lock.release()
-
-
-if __name__ == "__main__":
-    main()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -14,8 +14,7 @@ from ..pacing import in_turns
 from .schema import SLOT_SHIFT, SessionRow, SourceRow, Unsound, slots_for
 
 if TYPE_CHECKING:
-    from ..model.sources import FileIdentity, SourceFile
-    from .freshness import Difference
+    from ..model.sources import FileIdentity
 
 
 #: Rows that are taken in between two turns of other threads.
@@ -53,10 +52,8 @@ class Catalog:
         self.key_by_path: dict[bytes, int] = {}
         self._ordered: list[int] = []
         self._asked_last = (0, 0)
-        #: Which sessions a caller's filters selected, by the filters; emptied whenever the catalog changes.
-        self.selections: dict[tuple[object, ...], frozenset[int]] = {}
-        #: The files that were compared with this catalog last, and how they differ; emptied likewise.
-        self.compared: tuple[dict[bytes, SourceFile], Difference] | None = None
+        #: What others have worked out from this revision, by a key of theirs; emptied whenever the catalog changes.
+        self.derived: dict[object, Any] = {}
         self._tombstoned: set[int] = set()
         self._latest: list[int] = []
         self._paths: dict[str, list[bytes]] = {}
@@ -111,8 +108,7 @@ class Catalog:
                 self.key_by_path[session.path] = session.key
         self._ordered, self._latest, self._paths, self._asked_last = [], [], {}, (0, 0)
         self._gone, self._gone_above = None, {}
-        self.selections.clear()
-        self.compared = None
+        self.derived.clear()
         self.revision = revision
         self.snapshot_at = values["snapshot_at"]
         self.purge, self.merge = bool(values["purge"]), bool(values["merge"])

@@ -1,18 +1,16 @@
-"""A desk: one connection with its catalog and whatever else is kept warm between calls.
-
-Statements that are given up when their time is over."""
+"""One connection to the index with its catalog and whatever else is kept warm between calls; statements with a deadline."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import apsw
 
 from ..errors import EntryNotVisible, IndexUnavailable, SessionNotFound, log_warning
 from ..model.sources import WalkCancelled
-from ..search.bm25 import Weigher
+from ..pacing import Cancelled
 from .catalog import Catalog
 from .file import DAMAGE, Identity, IndexFile
 from .schema import check
@@ -23,10 +21,6 @@ T = TypeVar("T")
 ATTEMPTS = 4
 
 
-class Cancelled(Exception):
-    """The caller has gone; nobody waits for the answer."""
-
-
 class Damaged(Exception):
     """The index turned out to be damaged while it was read."""
 
@@ -35,7 +29,7 @@ class Damaged(Exception):
         self.identity = identity
 
 
-class Desk:
+class IndexHandle:
     """A connection to one index and what is kept warm between calls. Used by one thread at a time.
 
     `below`: see `Catalog`.
@@ -46,7 +40,7 @@ class Desk:
         self.catalog = Catalog(below)
         self._connection: apsw.Connection | None = None
         self._identity: Identity | None = None
-        self._weigher: Weigher | None = None
+        self._companions: dict[object, Any] = {}
         self._stamp: tuple[int, int] | None = None
         self._trusted: tuple[int, int] | None = None
         self._counted = False
@@ -88,12 +82,12 @@ class Desk:
             check(self._connection, thorough=True)
             self._counted = True
 
-    @property
-    def weigher(self) -> Weigher:
-        """The scoring function of the open connection."""
-        if self._weigher is None:
-            self._weigher = Weigher(self.connection())
-        return self._weigher
+    def companion(self, make: Callable[[apsw.Connection], T]) -> T:
+        """What `make` makes of the open connection, once for as long as it is open (a scoring function, for example)."""
+        if make not in self._companions:
+            self._companions[make] = make(self.connection())
+        made: T = self._companions[make]
+        return made
 
     @property
     def is_open(self) -> bool:
@@ -104,7 +98,14 @@ class Desk:
         """Which file the connection is to."""
         return self._identity
 
-    def read(self, work: Callable[[Desk, apsw.Connection, Callable[[], bool]], T], cancelled: Callable[[], bool]) -> T:
+    @property
+    def snapshot(self) -> object:
+        """What tells the snapshot that the catalog holds from any other."""
+        return self.catalog.revision, self.identity
+
+    def read(
+        self, work: Callable[[IndexHandle, apsw.Connection, Callable[[], bool]], T], cancelled: Callable[[], bool]
+    ) -> T:
         """Works within one read transaction, for which the catalog is up to date.
 
         Raises Damaged, Cancelled, IndexUnavailable, and what `work` raises.
@@ -140,7 +141,8 @@ class Desk:
         """Closes the connection and forgets all that was kept."""
         if self._connection is not None:
             self._connection.close(True)
-        self._connection = self._identity = self._weigher = self._stamp = self._trusted = None
+        self._connection = self._identity = self._stamp = self._trusted = None
+        self._companions = {}
         self._counted = False
         self.catalog = Catalog(self._below)
 
@@ -157,11 +159,6 @@ def unavailable(verb: str, error: Exception) -> IndexUnavailable:
 def damaged_again() -> IndexUnavailable:
     """The error for an index that is damaged whenever it has been made anew."""
     return IndexUnavailable("the index is damaged and does not stay healed", hint="run `session-history doctor`")
-
-
-def closed() -> IndexUnavailable:
-    """The error of a call to a history that is closed."""
-    return IndexUnavailable("this history is closed", hint="make a new SessionHistory")
 
 
 class Limited:

@@ -74,9 +74,10 @@ def compare(walk: Walk, catalog: Catalog, session_id: str | None = None) -> Diff
     """
     if session_id is not None:
         return _compared(walk, catalog, session_id)
-    if catalog.compared is None or catalog.compared[0] is not walk.files:
-        catalog.compared = walk.files, _compared(walk, catalog, None)
-    return catalog.compared[1]
+    kept: tuple[dict[bytes, SourceFile], Difference] | None = catalog.derived.get(compare)
+    if kept is None or kept[0] is not walk.files:
+        kept = catalog.derived[compare] = walk.files, _compared(walk, catalog, None)
+    return kept[1]
 
 
 def _compared(walk: Walk, catalog: Catalog, session_id: str | None) -> Difference:

@@ -17,7 +17,7 @@ import msgspec
 from .extract import End, Failed, Frame, Task, read
 
 if TYPE_CHECKING:
-    from .processes import Child
+    import subprocess
 
 
 #: Bytes of a reader's frames that may wait for the writer: as much as is read while a batch is written; of a single file,
@@ -89,10 +89,10 @@ class _Buffer:
 
 
 class ReaderProcess:
-    """One child that reads tasks in order; `frames` gives those of the next task."""
+    """One process that reads tasks in order; `frames` gives those of the next task."""
 
-    def __init__(self, child: Child, tasks: Sequence[Task]) -> None:
-        self._child = child
+    def __init__(self, process: subprocess.Popen[bytes], tasks: Sequence[Task]) -> None:
+        self._process = process
         self._frames = _Buffer(WAITING_BYTES if len(tasks) > 1 else WAITING_OF_ONE)
         self._decoder = msgspec.msgpack.Decoder(Frame)
         for target, arguments in ((self._feed, (tasks,)), (self._pump, ())):
@@ -114,14 +114,14 @@ class ReaderProcess:
                 return
 
     def close(self) -> None:
-        """Ends the child and the threads."""
+        """Ends the process and the threads."""
         from .processes import end
 
         self._frames.close()
-        end(self._child)
+        end(self._process)
 
     def _feed(self, tasks: Sequence[Task]) -> None:
-        stream = self._child.stdin
+        stream = self._process.stdin
         assert stream is not None
         with contextlib.suppress(OSError, ValueError):
             for task in tasks:
@@ -129,7 +129,7 @@ class ReaderProcess:
             stream.close()
 
     def _pump(self) -> None:
-        stream = self._child.stdout
+        stream = self._process.stdout
         assert stream is not None
         while True:
             try:
@@ -143,8 +143,8 @@ class ReaderProcess:
 class Readers:
     """Some reading processes; the tasks' frames come in the order of the tasks."""
 
-    def __init__(self, tasks: Sequence[Task], children: Sequence[Child]) -> None:
-        self._readers = [ReaderProcess(child, tasks[at :: len(children)]) for at, child in enumerate(children)]
+    def __init__(self, tasks: Sequence[Task], processes: Sequence[subprocess.Popen[bytes]]) -> None:
+        self._readers = [ReaderProcess(process, tasks[at :: len(processes)]) for at, process in enumerate(processes)]
         self._next = 0
 
     def frames(self, check: Callable[[], None]) -> Iterator[Frame]:
@@ -158,24 +158,23 @@ class Readers:
             reader.close()
 
 
-def start_readers(count: int) -> list[Child]:
-    """So many reading processes that wait for their tasks. Raises OSError."""
-    from .processes import Copy, end, may_copy, start  # (not wanted by the child, which runs this module as well)
+def start_readers(count: int) -> list[subprocess.Popen[bytes]]:
+    """`count` reading processes that wait for their tasks. Raises OSError."""
+    from .processes import end, start  # (not wanted by the process itself, which runs this module as well)
 
-    children: list[Child] = []
+    processes: list[subprocess.Popen[bytes]] = []
     try:
-        copied = may_copy()
         for _ in range(count):
-            children.append(Copy(serve) if copied else start("refresh.readers", answers=True))
+            processes.append(start("refresh.readers", answers=True))
     except OSError:
-        for child in children:
-            end(child)
+        for process in processes:
+            end(process)
         raise
-    return children
+    return processes
 
 
 def serve(tasks: IO[bytes], frames: IO[bytes]) -> None:
-    """The child: reads tasks from one stream and writes their frames to the other."""
+    """The process: reads tasks from one stream and writes their frames to the other."""
     if hasattr(os, "nice"):
         os.nice(STANDING_BACK)
     gc.disable()  # what is read holds no cycles, and looking for some would take a twentieth of the time

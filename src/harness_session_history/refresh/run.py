@@ -29,15 +29,14 @@ from .session_writer import SessionWriter
 if TYPE_CHECKING:
     from .extract import Task
     from .indexer import Intake
-    from .processes import Child
     from .readers import Readers
 
 
 #: How far beyond its time a run may write what it has read.
 SAVE_SECONDS = 0.3
-#: From so many bytes on, a refresh is done in a process of its own (where there is a caller's loop to keep free).
+#: Bytes from which on a refresh is done in a process of its own (where there is a caller's loop to keep free).
 ELSEWHERE_BYTES = 4 << 20
-#: From so many bytes on, files are read in processes of their own.
+#: Bytes from which on files are read in processes of their own.
 PARALLEL_BYTES = 32 << 20
 #: Processes that read at the same time, at most.
 MOST_READERS = 4
@@ -58,14 +57,11 @@ class Refresh:
         walk: Callable[[], Walk],
         budget: Budget,
         progress: Progress | None = None,
-        elsewhere: Callable[[int], Outcome] | None = None,
+        elsewhere: Callable[[], Outcome] | None = None,
         is_current: Callable[[], bool] = lambda: True,
-        started: list[Child] | None = None,
     ) -> None:
-        #: Does the work in another process, which is told how many reading processes that is worth.
+        #: Does the work in another process, if it is much.
         self.elsewhere, self.is_current = elsewhere, is_current
-        #: Reading processes that were started in advance, because much was expected.
-        self.started = [] if started is None else started
         self.index, self.connection, self.catalog = index, connection, catalog
         self.walk, self.budget, self.progress = walk, budget, progress
         self.writer = Writer(connection, is_current)
@@ -91,8 +87,8 @@ class Refresh:
         if not difference.pending and not difference.unreadable:
             self.outcome.unavailable = _in_the_way(difference)
             return
-        if self.elsewhere is not None and (size := volume(difference)) >= ELSEWHERE_BYTES:
-            self.outcome, self.wrote = self.elsewhere(readers_for(size, difference.pending)), True
+        if self.elsewhere is not None and volume(difference) >= ELSEWHERE_BYTES:
+            self.outcome, self.wrote = self.elsewhere(), True
             return
         began = time.monotonic()
         with self.index.lock().held(self.budget.left(), self.budget.cancelled) as held:
@@ -263,15 +259,13 @@ class Refresh:
 
     def _readers(self, waiting: Collection[Item]) -> Readers | None:
         """Processes that read what waits now, if that is much; what is queued later is read here."""
-        count = len(self.started) or readers_for(sum(item.bytes for item in waiting), len(waiting))
+        count = readers_for(sum(item.bytes for item in waiting), len(waiting))
         if count == 0:
             return None
         from .readers import Readers, start_readers
 
         try:
-            children = self.started[:] or start_readers(count)
-            self.started.clear()
-            return Readers([self._task(item) for item in waiting], children)
+            return Readers([self._task(item) for item in waiting], start_readers(count))
         except OSError as error:
             log_warning("no process can be started for reading: %s", error)
             return None

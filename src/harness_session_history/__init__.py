@@ -47,7 +47,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(f".{_HOMES.get(name, 'errors')}", __name__), name)
+    home = import_module(f".{_HOMES.get(name, 'errors')}", __name__)
+    if name in ("SessionHistory", "session_history"):
+        home.describe()
+    value: object = getattr(home, name)
     globals()[name] = value
     return value
 

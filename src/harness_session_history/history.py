@@ -12,11 +12,11 @@ import time
 import weakref
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from .engine.threads import REFRESH_SECONDS, CallThreads, Late
-from .errors import InvalidRequest, SessionNotFound
-from .request import build_request, unset
+from .errors import InvalidRequest, SessionHistoryError, SessionNotFound
+from .request import ARGUMENTS, Arguments, build_request
 from .response import HistoryResult
 from .settings import VARIABLES, Settings
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .answer.conversation import Conversation
     from .engine.calls import Engine
     from .refresh.plan import Progress
-    from .request import AnyRequest, Branch, Kind, Operation, Role, Sort
+    from .request import AnyRequest
     from .settings import PathArgument
 
 
@@ -68,36 +68,8 @@ class SessionHistory:
         own, and background work that a call has started goes on without the program."""
         self._engine.alone = self._engine.supervisor.detached = True
 
-    async def __call__(
-        self,
-        *,
-        operation: Operation = unset("search"),
-        query: str | None = None,
-        session_id: str | None = None,
-        entry_id: str | None = None,
-        kind: Kind = unset("any"),
-        include_deleted: bool = unset(False),
-        include_current: bool = unset(False),
-        cwd: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        roles: tuple[Role, ...] | list[Role] = unset(("user", "assistant")),
-        limit: int = unset(10),
-        sort: Sort = unset("relevance"),
-        snippet_chars: int = unset(320),
-        branch: Branch = unset("visible"),
-        before: int = unset(2),
-        after: int = unset(2),
-        max_chars: int = unset(6000),
-        refresh: bool = unset(False),
-    ) -> HistoryResult:
-        """One answer; arguments, bounds, fields and errors as the documentation of the answers says."""
-        request = build_request(
-            operation=operation, query=query, session_id=session_id, entry_id=entry_id, kind=kind,
-            include_deleted=include_deleted, include_current=include_current, cwd=cwd, since=since, until=until,
-            roles=roles, limit=limit, sort=sort, snippet_chars=snippet_chars, branch=branch, before=before,
-            after=after, max_chars=max_chars, refresh=refresh,
-        )  # fmt: skip
+    async def __call__(self, **arguments: Unpack[Arguments]) -> HistoryResult:
+        request = build_request(**arguments)
         return await self._work.awaited(partial(self._answer, request, time.monotonic()), request)
 
     def ask(self, **arguments: object) -> HistoryResult:
@@ -248,33 +220,34 @@ def _close_apart(close: Callable[[], None]) -> None:
     threading.Thread(target=close, name="session-history-close", daemon=True).start()
 
 
-async def session_history(
-    *,
-    operation: Operation = unset("search"),
-    query: str | None = None,
-    session_id: str | None = None,
-    entry_id: str | None = None,
-    kind: Kind = unset("any"),
-    include_deleted: bool = unset(False),
-    include_current: bool = unset(False),
-    cwd: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
-    roles: tuple[Role, ...] | list[Role] = unset(("user", "assistant")),
-    limit: int = unset(10),
-    sort: Sort = unset("relevance"),
-    snippet_chars: int = unset(320),
-    branch: Branch = unset("visible"),
-    before: int = unset(2),
-    after: int = unset(2),
-    max_chars: int = unset(6000),
-    refresh: bool = unset(False),
-) -> HistoryResult:
-    """What past sessions said: ``operation`` is "list", "search" (the default) or "open".
-
-    The same arguments, answers and errors as a `SessionHistory`, over one that is made from the environment.
-    """
-    arguments = dict(locals())
+async def session_history(**arguments: Unpack[Arguments]) -> HistoryResult:
     answer = await default_history()(**arguments)
     answer.function = "session_history"
     return answer
+
+
+def describe() -> None:
+    """Gives the two calls their signature and documentation, from the declarations. (Apart, as it costs milliseconds that a
+    program which only asks does not need.)"""
+    import inspect
+
+    from .arguments import signature
+    from .response import ANSWERS
+
+    lines = [
+        "What past sessions said: list sessions, search their entries, open one entry with its neighbours.",
+        "",
+        "Arguments (the operations that take each):",
+        *(f"  {name}: {argument.bound}, default {argument.default!r} ({', '.join(argument.operations)}): {argument.meaning}"
+          for name, argument in ARGUMENTS.items()),
+        "",
+        "Returns a HistoryResult, a dict with the fields of its operation:",
+        *(f"  {operation}: {', '.join(inspect.get_annotations(answer))}" for operation, answer in ANSWERS.items()),
+        "",
+        "Raises:",
+        *(f"  {error.__name__}: {inspect.getdoc(error)}" for error in SessionHistoryError.__subclasses__()),
+    ]  # fmt: skip
+    calls: tuple[tuple[Any, bool], ...] = (SessionHistory.__call__, True), (session_history, False)
+    for call, bound in calls:
+        call.__doc__ = "\n".join(lines)
+        call.__signature__ = signature(Arguments, ARGUMENTS, HistoryResult, bound=bound)

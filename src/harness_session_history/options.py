@@ -6,8 +6,9 @@ import argparse
 import re
 from typing import Any, NoReturn
 
+from .arguments import Argument
 from .errors import InvalidRequest
-from .request import ARGUMENTS, Argument
+from .request import ARGUMENTS
 
 _POSITIONAL = {"search": ("query",), "list": (), "open": ("session_id", "entry_id")}
 _COMMAND = "COMMAND"
@@ -158,7 +159,7 @@ def _metavar(argument: Argument) -> str:
         return "{" + ",".join(argument.choices) + "}"
     if argument.type == "roles":
         return ",".join(argument.choices)
-    return {"integer": "N", "time": "TIME"}.get(argument.type, "ID" if argument.name.endswith("_id") else "DIR")
+    return {"integer": "N", "time": "TIME"}.get(argument.type or "", "ID" if argument.name.endswith("_id") else "DIR")
 
 
 def _help(argument: Argument) -> str:

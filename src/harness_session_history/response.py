@@ -167,6 +167,10 @@ class OpenAnswer(Answer):
     citation: Annotated[Citation, "the target's citation"]
 
 
+#: The shape of each operation's answer.
+ANSWERS: dict[str, type] = {"list": ListAnswer, "search": SearchAnswer, "open": OpenAnswer}
+
+
 class HistoryResult(dict[str, Any]):
     """An answer: a real dict of the shapes above, which also shows itself in a notebook.
 

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from .errors import InvalidRequest, log_warning
+from .model.names import MAX_ID_CHARS
 from .model.sources import Root
 
 PathArgument = str | os.PathLike[str]
 """What names a file or a folder: ``~`` is expanded, a relative one is meant from the working folder."""
-
-_MAX_SESSION_ID = 128
 
 VARIABLES = (
     "SESSION_HISTORY_ROOTS", "SESSION_HISTORY_INDEX", "SESSION_HISTORY_CURRENT", "SESSION_HISTORY_REGISTRY",
@@ -150,8 +149,8 @@ def _current(argument: object, environ: Mapping[str, str]) -> str | None:
         argument = environ.get("SESSION_HISTORY_CURRENT", "").strip() or environ.get("PI_SESSION_ID", "")
     elif not isinstance(argument, str):
         raise InvalidRequest(f"current_session_id must be a string, not {type(argument).__name__}")
-    elif len(argument) > _MAX_SESSION_ID:
-        raise InvalidRequest(f"current_session_id must be at most {_MAX_SESSION_ID} characters, not {len(argument)}")
+    elif len(argument) > MAX_ID_CHARS:
+        raise InvalidRequest(f"current_session_id must be at most {MAX_ID_CHARS} characters, not {len(argument)}")
     return str(argument).strip() or None
 
 

@@ -152,7 +152,7 @@ def test_an_unknown_argument_is_a_type_error(world: World) -> None:
     history = world.history()
     for call in (history, session_history):
         with pytest.raises(TypeError):
-            call(query="x", nonsense=1)  # type: ignore[call-arg, operator]
+            asyncio.run(call(query="x", nonsense=1))  # type: ignore[call-arg, operator]
         with pytest.raises(TypeError):
             call("search", "x")  # type: ignore[call-arg, misc, operator]
     assert not world.index.exists()

@@ -26,7 +26,7 @@ from harness_session_history.doctor.diagnose import _words as words_of
 from harness_session_history.doctor.diagnose import diagnose
 from harness_session_history.index.file import worker_lock
 from harness_session_history.index.schema import VERSION
-from harness_session_history.model.entries import MAX_ID_CHARS
+from harness_session_history.model.names import MAX_ID_CHARS
 
 NOBODY = 65534
 posix_root = pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="needs to act as another user")

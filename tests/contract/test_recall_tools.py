@@ -150,7 +150,7 @@ def test_the_same_holds_for_the_tool_over_past_sessions(session: SessionBuilder)
 # -- what they refuse -------------------------------------------------------------------------------------------------
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
-    ("search", {}, "query is missing"),
+    ("search", {}, "needs query"),
     ("search", {"query": ""}, "a string of 1–500 characters"),
     ("search", {"query": "x" * 501}, "a string of 1–500 characters; got 501 characters of type str"),
     ("search", {"query": 5}, "got a value of type int"),
@@ -165,7 +165,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("search", {"query": "plover", "before": ""}, "before must be"),
     ("search", {"query": "plover", "before": "x" * 129}, "before must be"),
     ("search", {"query": "plover", "around": 1}, "no such argument"),
-    ("read", {}, "mode is missing"),
+    ("read", {}, "needs mode"),
     ("read", {"mode": "all"}, "one of items, range, tail"),
     ("read", {"mode": "items"}, "needs entries"),
     ("read", {"mode": "items", "entries": []}, "a list of 1–20"),
@@ -179,7 +179,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("read", {"mode": "range", "from": "x", "entries": ["x"]}, "mode range does not take entries"),
     ("read", {"mode": "tail", "count": 21}, "an integer 1–20"),
     ("read", {"mode": "tail", "from": "x"}, "mode tail does not take from"),
-    ("handoff", {}, "text is missing"),
+    ("handoff", {}, "needs text"),
     ("handoff", {"text": ""}, "a string of 1–100000 characters"),
     ("handoff", {"text": " \n\t"}, "text is blank"),
     ("handoff", {"text": "x" * 100_001}, "a string of 1–100000 characters"),

@@ -20,7 +20,7 @@ MODULES = {
 #: The rooms: packages and the modules at the top. Each may import only the rooms that stand here beside it.
 GROUND = {"errors", "pacing"}
 PLAIN = GROUND | {"model", "text"}
-PUBLIC = {"errors", "request", "response", "settings", "options", "model"}
+PUBLIC = {"arguments", "errors", "request", "response", "settings", "options", "model"}
 WALLS: dict[str, set[str]] = {
     "errors": set(),
     "pacing": set(),
@@ -32,10 +32,11 @@ WALLS: dict[str, set[str]] = {
     "refresh": PLAIN | {"archive", "index", "settings"},
     "answer": PLAIN | {"archive", "index", "search", "request", "response"},
     "engine": PLAIN | {"archive", "index", "search", "refresh", "answer", "request", "response", "settings"},
+    "arguments": {"errors", "model"},
     "settings": {"archive", "errors", "model"},
-    "request": {"errors"},
+    "request": {"arguments", "errors", "model"},
     "response": {"display", "errors"},
-    "options": {"errors", "request"},
+    "options": {"arguments", "errors", "request"},
     "history": PUBLIC | {"answer", "engine", "refresh"},
     "recall": PUBLIC,
     "display": {"response"},

@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness_session_history.errors import InvalidRequest
+from harness_session_history.arguments import Argument
+from harness_session_history.errors import InvalidRequest, SessionHistoryError
 from harness_session_history.request import (
     ARGUMENTS,
     OPERATIONS,
-    Argument,
     ListRequest,
     OpenRequest,
     SearchRequest,
     build_request,
-    unset,
 )
 
 MINIMUM: dict[str, dict[str, Any]] = {
@@ -34,7 +33,7 @@ def good(argument: Argument) -> Any:
     """Some allowed value."""
     if argument.type == "integer":
         return argument.low
-    return argument.choices[-1] if argument.type == "choice" else GOOD[argument.type]
+    return argument.choices[-1] if argument.type == "choice" else GOOD[argument.type or "string"]
 
 
 def refused(**arguments: Any) -> InvalidRequest:
@@ -99,19 +98,6 @@ def test_an_operation_takes_exactly_the_arguments_of_the_table(operation: str, n
 
 def test_an_argument_that_is_not_taken_is_refused_even_with_its_default() -> None:
     assert "limit" in str(refused(**MINIMUM["open"], limit=10))
-
-
-def test_an_unset_default_counts_as_not_given() -> None:
-    build_request(**MINIMUM["open"], limit=unset(10), kind=unset("any"))
-
-
-def test_an_unset_default_shows_itself_as_the_default() -> None:
-    def function(limit: int = unset(10), sort: str = unset("relevance")) -> None: ...
-
-    assert str(inspect.signature(function)) in (
-        "(limit: 'int' = 10, sort: 'str' = 'relevance') -> 'None'",
-        "(limit: int = 10, sort: str = 'relevance') -> None",
-    )
 
 
 def test_none_counts_as_not_given_where_none_is_the_default() -> None:
@@ -273,14 +259,26 @@ def test_a_refusal_is_a_value_error_with_its_code() -> None:
 
 
 def test_the_public_functions_have_the_signature_of_the_table() -> None:
-    package = pytest.importorskip("harness_session_history.history")
-    from harness_session_history import session_history
+    from harness_session_history import SessionHistory, session_history
 
-    for function in (package.SessionHistory.__call__, session_history):
+    for function in (SessionHistory.__call__, session_history):
         parameters = {n: p for n, p in inspect.signature(function).parameters.items() if n != "self"}
-        assert set(parameters) == set(ARGUMENTS)
+        assert list(parameters) == list(ARGUMENTS)
         for name, parameter in parameters.items():
-            assert getattr(parameter.default, "default", parameter.default) == ARGUMENTS[name].default
+            assert parameter.default == ARGUMENTS[name].default
+
+
+def test_help_tells_each_argument_with_bound_and_default_the_fields_of_answers_and_the_errors() -> None:
+    from harness_session_history import SessionHistory, session_history
+    from harness_session_history.response import ANSWERS
+
+    for function in (SessionHistory.__call__, session_history):
+        said = inspect.getdoc(function) or ""
+        for name, argument in ARGUMENTS.items():
+            assert f"{name}: {argument.bound}, default {argument.default!r}" in said
+        for answer in ANSWERS.values():
+            assert all(field in said for field in inspect.get_annotations(answer))
+        assert all(error.__name__ in said for error in SessionHistoryError.__subclasses__())
 
 
 def test_the_alias_package_has_the_same_names() -> None:

@@ -14,7 +14,6 @@ from ..model.entries import (
     KIND_ASSISTANT_TEXT,
     KIND_USER_BARE,
     KIND_USER_TEXT,
-    MAX_ID_CHARS,
     USER,
     Chunk,
     Facts,
@@ -27,6 +26,7 @@ from ..model.entries import (
     linear_id,
     milliseconds,
 )
+from ..model.names import MAX_ID_CHARS
 from ..text.clean import one_line
 from .branch import superseded_nodes
 from .projection import Block, project_all

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import log_warning
-from ..model.names import MAX_SESSION_ID
+from ..model.names import MAX_ID_CHARS
 from ..text.clean import one_line
 from .files import open_regular
 
@@ -67,7 +67,7 @@ def _merge(lines: Iterable[bytes]) -> dict[str, RegistryEntry]:
         try:
             said = msgspec.json.decode(line)
             session_id = said["sessionId"]
-            if not isinstance(session_id, str) or not 0 < len(session_id) <= MAX_SESSION_ID:
+            if not isinstance(session_id, str) or not 0 < len(session_id) <= MAX_ID_CHARS:
                 raise ValueError("no usable sessionId")
         except (ValueError, TypeError, KeyError, IndexError, RecursionError) as problem:
             log_warning("registry line %d is passed over: %s", number, problem)

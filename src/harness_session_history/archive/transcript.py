@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ..model.entries import MAX_ID_CHARS, Chunk, Facts, milliseconds
-from ..model.names import named_id
+from ..model.entries import Chunk, Facts, milliseconds
+from ..model.names import MAX_ID_CHARS, named_id
 from ..model.sources import FileIdentity
 from ..text.clean import clean
 from .columns import Collector

@@ -18,13 +18,14 @@ import apsw
 import msgspec
 
 from ..archive.files import open_regular
+from ..arguments import check
 from ..errors import InvalidRequest
 from ..index.file import IndexFile, worker_lock
 from ..index.schema import FOREIGN, SESSION, UNREADABLE
 from ..model.entries import Facts
 from ..model.sources import WalkCancelled
 from ..pacing import Cancelled
-from ..request import ARGUMENTS, check
+from ..request import ARGUMENTS
 from ..response import iso
 from .case import Case, opened_case, shown, why_unreadable
 from .index_health import examine, is_held

@@ -11,7 +11,8 @@ from ..archive.branch import Tree
 from ..archive.files import Unreadable
 from ..index.schema import SessionRow
 from ..index.trees import holders, tree_columns
-from ..model.entries import MAX_ID_CHARS, TEXT_ROLES, entry_hash
+from ..model.entries import TEXT_ROLES, entry_hash
+from ..model.names import MAX_ID_CHARS
 from .case import Case, for_shell, shown
 from .inspection import Inspection, inspect
 

@@ -23,9 +23,6 @@ KIND_ASSISTANT_BARE: Final = 2
 KIND_USER_TEXT: Final = 3
 KIND_ASSISTANT_TEXT: Final = 4
 
-MAX_ID_CHARS: Final = 128
-"""Longer ids cannot be asked for, so entries that carry one are links of the tree but never cited."""
-
 MarkKind: TypeAlias = Literal["compaction", "reset", "leaf"]
 Mark: TypeAlias = tuple[int, MarkKind, int | None]
 """(node, mark, hash of the entry it points at); a leaf mark without target stands before the root."""

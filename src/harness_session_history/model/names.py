@@ -14,7 +14,8 @@ import os
 import re
 from typing import Final
 
-MAX_SESSION_ID = 128
+#: Characters of the longest id: a longer one cannot be asked for, so what has one is in no answer.
+MAX_ID_CHARS = 128
 """The longest session id, in characters, that a caller can ask for (contract: arguments)."""
 
 # The patterns stay sources: `re` compiles and keeps them at their first use, so that importing costs nothing.
@@ -57,7 +58,7 @@ def named_id(name: bytes) -> str | None:
         said = found["id"].decode()
     except UnicodeDecodeError:
         return None
-    return said if len(said) <= MAX_SESSION_ID and said.isprintable() else None
+    return said if len(said) <= MAX_ID_CHARS and said.isprintable() else None
 
 
 def named_time(name: bytes) -> int | None:

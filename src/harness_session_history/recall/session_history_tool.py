@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import InvalidRequest
-from ..request import ARGUMENTS, Argument
-from .arguments import integral
+from ..arguments import from_json, schema
+from ..request import ARGUMENTS, Arguments
 from .tools import Tool, ToolResult, the_history
 
 if TYPE_CHECKING:
@@ -28,53 +27,9 @@ def session_history_tool(*, history: SessionHistory | None = None) -> Tool:
 
     Its result is the answer of `session_history`, its text that answer as JSON.
     """
-    return Tool("session_history", DESCRIPTION, input_schema, partial(_perform, history))
-
-
-def input_schema() -> dict[str, Any]:
-    """JSON Schema of the arguments, made from the table that checks them."""
-    return {
-        "type": "object",
-        "properties": {name: _property(argument) for name, argument in ARGUMENTS.items()},
-        "required": [],
-        "additionalProperties": False,
-    }
-
-
-def _property(argument: Argument) -> dict[str, Any]:
-    made: dict[str, Any] = {"description": f"{', '.join(argument.operations)}: {argument.meaning}."}
-    match argument.type:
-        case "boolean":
-            made["type"] = "boolean"
-        case "integer":
-            made |= {"type": "integer", "minimum": argument.low, "maximum": argument.high}
-        case "choice":
-            made |= {"type": "string", "enum": list(argument.choices)}
-        case "roles":
-            items = {"type": "string", "enum": list(argument.choices)}
-            made |= {
-                "type": "array",
-                "items": items,
-                "minItems": 1,
-                "maxItems": len(argument.choices),
-                "uniqueItems": True,
-            }
-        case "time":
-            made["type"] = "string"
-        case "string":
-            made |= {"type": "string", "minLength": argument.low, "maxLength": argument.high}
-    if argument.default is not None:
-        made["default"] = list(argument.default) if isinstance(argument.default, tuple) else argument.default
-    return made
+    return Tool("session_history", DESCRIPTION, partial(schema, ARGUMENTS), partial(_perform, history))
 
 
 async def _perform(history: SessionHistory | None, given: Mapping[str, Any]) -> ToolResult:
-    if not given.keys() <= ARGUMENTS.keys():
-        raise InvalidRequest("there is no such argument", hint="the arguments are " + ", ".join(ARGUMENTS))
-    arguments: dict[str, Any] = {
-        name: integral(value) if ARGUMENTS[name].type == "integer" else value
-        for name, value in given.items()
-        if value is not None
-    }
-    answer = await the_history(history)(**arguments)
+    answer = await the_history(history)(**cast(Arguments, from_json(ARGUMENTS, given)))
     return ToolResult(dict(answer), json.dumps(answer, ensure_ascii=False))

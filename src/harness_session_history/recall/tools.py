@@ -11,8 +11,10 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..arguments import Table, check, checked, from_json, schema
 from ..errors import InvalidRequest
-from .arguments import A, HandoffArguments, ReadArguments, SearchArguments, checked, schema
+from ..request import ARGUMENTS
+from .arguments import HANDOFF, READ, SEARCH, checked_handoff, checked_read
 from .wrapper import quoted, shown_id, wrapped
 
 if TYPE_CHECKING:
@@ -77,11 +79,8 @@ def history_tools(session_id: str | None = None, *, history: SessionHistory | No
     Without `session_id` it is the calling session of the settings, without `history` the default history; both are
     looked up when a tool is called (InvalidRequest if the session is unknown then). None of them writes anything.
     """
-    if session_id is not None and not (isinstance(session_id, str) and 1 <= len(session_id) <= 128):
-        raise InvalidRequest(
-            "session_id must be a string of 1–128 characters", hint="leave it out for the caller's own"
-        )
-
+    if session_id is not None:
+        check(ARGUMENTS["session_id"], session_id)
     return HistoryTools(*tools_of(session_id, history))
 
 
@@ -96,21 +95,19 @@ MOST_BYTES = 50_000
 #: Of these, so many are kept for what surrounds the entries.
 FRAME_BYTES = 3_000
 SNIPPET_CHARS = 300
-#: Entries that a range and a tail give if nothing is said.
-RANGE, TAIL = 20, 10
 
 
-SEARCH = (
+SEARCHING = (
     "Search earlier entries of this conversation that are no longer in your context (after a compaction or a handoff). "
     "Every word must stand in one entry; case and inflection do not matter. Answers entry ids with snippets: read the "
     "entries with history_read before you rely on them."
 )
-READ = (
+READING = (
     "Read earlier entries of this conversation word for word: by the ids that history_search found (mode items, needs "
     "entries), from one entry on (mode range, needs from), or the last ones before what is in your context (mode tail). "
     "Tool calls are shown by name and status only. If the answer says that more follows, call again with its cursor."
 )
-HANDOFF = (
+HANDING_OFF = (
     "Hand your work over to a new context, which begins with the text you write and can read this conversation with "
     "history_search and history_read. Nothing else is carried over."
 )
@@ -118,22 +115,25 @@ HANDOFF = (
 
 def tools_of(session_id: str | None, history: SessionHistory | None) -> Iterator[Tool]:
     """The tools for searching, reading and handing off, in this order."""
-    yield _tool("history_search", SEARCH, SearchArguments, partial(_search, session_id, history))
-    yield _tool("history_read", READ, ReadArguments, partial(_read, session_id, history))
-    yield _tool("history_handoff", HANDOFF, HandoffArguments, _hand_off)
+    yield _tool("history_search", SEARCHING, SEARCH, partial(_search, session_id, history))
+    yield _tool("history_read", READING, READ, partial(_read, session_id, history))
+    yield _tool("history_handoff", HANDING_OFF, HANDOFF, _hand_off)
 
 
-def _tool(name: str, description: str, declared: type[A], perform: Callable[[A], Awaitable[ToolResult]]) -> Tool:
+def _tool(
+    name: str, description: str, table: Table, perform: Callable[[dict[str, object]], Awaitable[ToolResult]]
+) -> Tool:
     async def call(given: dict[str, Any]) -> ToolResult:
-        return await perform(checked(declared, given))
+        return await perform(from_json(table, given))
 
-    return Tool(name, description, partial(schema, declared), call)
+    return Tool(name, description, partial(schema, table), call)
 
 
-async def _search(session_id: str | None, history: SessionHistory | None, arguments: SearchArguments) -> ToolResult:
+async def _search(session_id: str | None, history: SessionHistory | None, given: dict[str, object]) -> ToolResult:
+    asked = checked(SEARCH, given, "history_search")
     conversation = the_history(history).conversation(session_id)
     answer = await conversation.search(
-        arguments.query, before=arguments.before or None, limit=arguments.limit, snippet_chars=SNIPPET_CHARS
+        asked["query"], before=asked["before"], limit=asked["limit"], snippet_chars=SNIPPET_CHARS
     )
     notes = [] if answer["hits"] else ["Nothing found: try fewer or other words."]
     if answer["more"]:
@@ -144,28 +144,27 @@ async def _search(session_id: str | None, history: SessionHistory | None, argume
     return ToolResult(answer, wrapped(conversation.session_id, map(quoted, answer["hits"]), notes))
 
 
-async def _read(session_id: str | None, history: SessionHistory | None, arguments: ReadArguments) -> ToolResult:
+async def _read(session_id: str | None, history: SessionHistory | None, given: dict[str, object]) -> ToolResult:
+    asked = checked_read(given)
     conversation = the_history(history).conversation(session_id)
-    cursor = arguments.cursor or None
-    space: dict[str, Any] = {"max_bytes": MOST_BYTES - FRAME_BYTES, "cost": _cost}
-    if arguments.mode == "items":
-        answer = await conversation.items(arguments.entries or (), around=arguments.around or 0, cursor=cursor, **space)
-    elif arguments.mode == "range":
-        start, end = arguments.start or None, arguments.to or None
-        answer = await conversation.range(start, end, limit=arguments.limit or RANGE, cursor=cursor, **space)
+    space: dict[str, Any] = {"cursor": asked["cursor"], "max_bytes": MOST_BYTES - FRAME_BYTES, "cost": _cost}
+    if asked["mode"] == "items":
+        answer = await conversation.items(asked["entries"], around=asked["around"], **space)
+    elif asked["mode"] == "range":
+        answer = await conversation.range(asked["from"], asked["to"], limit=asked["limit"], **space)
     else:
-        answer = await conversation.tail(arguments.count or TAIL, cursor=cursor, **space)
+        answer = await conversation.tail(asked["count"], **space)
     notes = [] if answer["entries"] else ["Nothing to show."]
     if answer["truncated"]:
         notes.append("Cut to fit.")
     if "next" in answer:
-        whither = "Earlier entries" if arguments.mode == "tail" else "More"
+        whither = "Earlier entries" if asked["mode"] == "tail" else "More"
         notes.append(f"{whither} can be read: call history_read again as before, with cursor {answer['next']}")
     return ToolResult(answer, wrapped(conversation.session_id, map(quoted, answer["entries"]), notes))
 
 
-async def _hand_off(arguments: HandoffArguments) -> ToolResult:
-    return ToolResult({"control": {"handoff": arguments.text}}, "The handoff was given to the host.")
+async def _hand_off(given: dict[str, object]) -> ToolResult:
+    return ToolResult({"control": {"handoff": checked_handoff(given)}}, "The handoff was given to the host.")
 
 
 def _cost(entry: dict[str, Any]) -> int:

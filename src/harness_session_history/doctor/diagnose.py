@@ -21,7 +21,8 @@ from ..archive.files import open_regular
 from ..arguments import check
 from ..errors import InvalidRequest
 from ..index.file import IndexFile, worker_lock
-from ..index.schema import FOREIGN, SESSION, UNREADABLE
+from ..index.schema import FOREIGN, SESSION, UNREADABLE, Unsound
+from ..index.soundness import ODD
 from ..model.entries import Facts
 from ..model.sources import WalkCancelled
 from ..pacing import Cancelled
@@ -79,7 +80,7 @@ def _diagnosed(
                 return _report(case, session_id, entry_id)
         except apsw.InterruptError:
             raise
-        except apsw.Error as error:
+        except (*ODD, Unsound, apsw.Error) as error:
             # Damage that only shows when a page is read: say so, and say what the files alone tell.
             health.state, health.reason = "damaged", str(error)
             return _report(Case(history.settings, health, None, cancelled), session_id, entry_id)

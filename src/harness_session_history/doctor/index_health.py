@@ -17,9 +17,11 @@ import apsw
 import msgspec
 
 from ..errors import IndexUnavailable
+from ..index.catalog import is_moment
 from ..index.file import IndexFile, open_database
 from ..index.lock import FileLock
-from ..index.schema import APPLICATION_ID, VERSION, Unsound, check
+from ..index.schema import APPLICATION_ID, VERSION
+from ..index.soundness import fault
 
 State = Literal["sound", "absent", "refused", "foreign", "outdated", "damaged", "unreadable"]
 
@@ -174,7 +176,8 @@ def _look_inside(health: Health, connection: apsw.Connection) -> None:
         health.state, health.reason = "damaged", faults[0] or "a check failed"
     # Told even of a damaged index, as far as it can still be read.
     values = dict(connection.execute("SELECT name, value FROM meta"))
-    health.snapshot_at, health.purge_pending = values.get("snapshot_at"), bool(values.get("purge"))
+    health.snapshot_at = values["snapshot_at"] if is_moment(values.get("snapshot_at")) else None
+    health.purge_pending = bool(values.get("purge"))
     health.sessions = _count(connection, "sessions")
     health.entries = _count(connection, "search_docsize")
 
@@ -194,12 +197,8 @@ def _check(connection: apsw.Connection, pragma: str, deadline: float) -> str:
 
 
 def _check_rows(connection: apsw.Connection) -> str:
-    """Whether there are as many rows as the last commit noted."""
-    try:
-        check(connection, thorough=True)
-    except (Unsound, apsw.SQLError, apsw.CorruptError) as fault:
-        return str(fault)
-    return OK
+    """Whether there are as many rows as the last commit noted, and each says what it can say."""
+    return fault(connection) or OK
 
 
 def _count(connection: apsw.Connection, table: str) -> int:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
+import msgspec
 
+from ..model.entries import FIRST_MS, LAST_MS
 from ..model.names import folder_of, named_id
-from ..pacing import in_turns
+from ..pacing import in_turns, stand_back
 from .schema import SLOT_SHIFT, SessionRow, SourceRow, Unsound, slots_for
 
 if TYPE_CHECKING:
     from ..model.sources import FileIdentity
 
 
+T = TypeVar("T")
 #: Rows that are taken in between two turns of other threads.
 _AT_ONCE = 400
 _SEPARATOR = os.sep.encode()
@@ -70,26 +74,16 @@ class Catalog:
                 "SELECT name, value FROM meta WHERE name IN ('revision', 'snapshot_at', 'purge', 'merge')"
             )
         )
-        if len(values) < 4 or not isinstance(values["revision"], int):
+        if len(values) < 4 or not isinstance(values["revision"], int) or not is_moment(values["snapshot_at"]):
             raise Unsound("the notes of the last commit are gone")
         revision = values["revision"]
         if revision == self.revision:
             return False
         seen = self.revision
-        for row in in_turns(connection.execute(_SOURCES, (seen,)), _AT_ONCE):
-            id_, path, dev, ino, size, mtime_ns, ctime_ns, uid, state, child, parent, tombstoned, *rest = row
-            self.sources[path] = SourceRow(
-                id_,
-                path,
-                (dev, ino, size, mtime_ns, ctime_ns, uid),
-                state,
-                bool(child),
-                parent,
-                bool(tombstoned),
-                *rest,
-            )
-        for row in in_turns(connection.execute(_SESSIONS, (seen,)), _AT_ONCE):
-            session = SessionRow(*row)
+        files = ((*row[:2], row[2:8], *row[8:]) for row in connection.execute(_SOURCES, (seen,)))
+        for source in _taken(files, list[SourceRow]):
+            self.sources[source.path] = source
+        for session in _taken(connection.execute(_SESSIONS, (seen,)), list[SessionRow]):
             moved = self.key_by_id.get(session.session_id)
             # (The old key may have been given to another session in the same commit.)
             if moved is not None and moved != session.key and self._holds(moved, session.session_id):
@@ -189,3 +183,19 @@ class Catalog:
     def tombstoned_keys(self) -> set[int]:
         """Keys of the sessions that are deleted as far as their files say."""
         return self._tombstoned
+
+
+def _taken(rows: Iterator[tuple[Any, ...]], kind: type[list[T]]) -> Iterator[T]:
+    """Rows as what they should be, some at once, with turns of other threads between. Raises Unsound for any other."""
+    while some := list(islice(rows, _AT_ONCE)):
+        try:
+            yield from msgspec.convert(some, kind, strict=False)
+        except msgspec.ValidationError as error:
+            raise Unsound(f"a row is not what it should be: {error}") from error
+        if len(some) == _AT_ONCE:
+            stand_back()
+
+
+def is_moment(value: object) -> bool:
+    """Whether a value is a time, or none."""
+    return value is None or (isinstance(value, int) and FIRST_MS <= value <= LAST_MS)

@@ -14,6 +14,7 @@ from ..pacing import Cancelled
 from .catalog import Catalog
 from .file import DAMAGE, Identity, IndexFile
 from .schema import check
+from .soundness import blaming
 
 T = TypeVar("T")
 
@@ -113,14 +114,15 @@ class IndexHandle:
         connection = self.connection()
         connection.set_progress_handler(cancelled, 5000, id=self)
         try:
-            connection.execute("BEGIN")
-            self.catalog.update(connection)
-            self.verify()
-            try:
-                return work(self, connection, cancelled)
-            except (SessionNotFound, EntryNotVisible):
-                self.verify(finds_nothing=True)
-                raise
+            with blaming(connection):
+                connection.execute("BEGIN")
+                self.catalog.update(connection)
+                self.verify()
+                try:
+                    return work(self, connection, cancelled)
+                except (SessionNotFound, EntryNotVisible):
+                    self.verify(finds_nothing=True)
+                    raise
         except DAMAGE as error:
             log_warning("the index is damaged: %s", error)
             identity = self.identity

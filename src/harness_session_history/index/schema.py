@@ -16,14 +16,15 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+from ..model.entries import FIRST_MS, LAST_MS
+from ..model.sources import State
 
 if TYPE_CHECKING:
     import apsw
-
-    from ..model.sources import State
 
 
 #: "PiSH": marks the file as ours in SQLite's header.
@@ -155,7 +156,12 @@ class TreePart(NamedTuple):
     links: bytes  # msgpack of [links, marks]
 
 
-class SourceRow(Struct, frozen=True, gc=False):
+Natural = Annotated[int, Meta(ge=0)]
+Moment = Annotated[int, Meta(ge=FIRST_MS, le=LAST_MS)]
+"""Milliseconds since the epoch that are a time."""
+
+
+class SourceRow(Struct, frozen=True, gc=False, array_like=True):
     """What the snapshot says of one file."""
 
     id: int
@@ -168,16 +174,16 @@ class SourceRow(Struct, frozen=True, gc=False):
     stamp: int
     session_id: str | None
     session: int | None
-    last_time: int | None
-    damaged: int
-    indexed_at: int
+    last_time: Moment | None
+    damaged: Natural
+    indexed_at: Moment
 
 
-class SessionRow(Struct, frozen=True, gc=False):
+class SessionRow(Struct, frozen=True, gc=False, array_like=True):
     """What the snapshot says of one session. Times are milliseconds since the epoch, UTC."""
 
-    key: int
-    slots: int
+    key: Natural
+    slots: Annotated[int, Meta(ge=1, le=1 << 22 - SLOT_SHIFT + 2)]
     session_id: str
     source: int | None
     cwd: str | None
@@ -187,11 +193,11 @@ class SessionRow(Struct, frozen=True, gc=False):
     parent_path: bytes | None
     path: bytes | None
     tombstoned: bool
-    started: int | None
-    first_time: int | None
-    last_time: int | None
-    messages: int
-    nodes: int
+    started: Moment | None
+    first_time: Moment | None
+    last_time: Moment | None
+    messages: Natural
+    nodes: Annotated[int, Meta(ge=0, le=NODE_LIMIT)]
     leaf: int | None
     ordered: bool
     untimed: bool

@@ -53,7 +53,7 @@ def tree_columns(connection: apsw.Connection, extent: Extent, nodes: int) -> lis
     Raises Unsound.
     """
     columns: list[Columns] = [
-        (_ids(ids, count), _kinds(kinds), *decoded(links))
+        (_ids(ids, count), _kinds(kinds, count), *decoded(links))
         for count, ids, kinds, links in connection.execute(
             "SELECT nodes, ids, kinds, links FROM trees WHERE id BETWEEN ? AND ? ORDER BY id", (extent.low, extent.high)
         )
@@ -74,10 +74,11 @@ def find(connection: apsw.Connection, extent: Extent, nodes: int, id_: bytes) ->
         at = find_id(ids, id_)
         if at is None:
             continue
-        kinds = _kinds(connection.execute("SELECT kinds FROM trees WHERE id=?", (row,)).get)
+        kinds = _kinds(connection.execute("SELECT kinds FROM trees WHERE id=?", (row,)).get, len(ids) // 8)
         earlier = connection.execute("SELECT sum(texts) FROM trees WHERE id BETWEEN ? AND ?", (low, row - 1)).fetchone()
         before = int((earlier and earlier[0]) or 0) + _texts(kinds[:at])
         return Place(extent.node(row) + at, kinds[at], before, int(texts) - before - _texts(kinds[at : at + 1]))
+    tree_columns(connection, extent, nodes)  # it must be readable before it is said to hold nothing of the kind
     return None
 
 
@@ -131,7 +132,10 @@ def append(connection: apsw.Connection, extent: Extent, parts: Sequence[TreePart
         row, count, ids, kinds, links = last
         connection.execute("DELETE FROM trees WHERE id=?", (row,))
         first = TreePart(
-            extent.node(row), _ids(ids, count) + first.ids, _kinds(kinds) + first.kinds, _joined(links, first.links)
+            extent.node(row),
+            _ids(ids, count) + first.ids,
+            _kinds(kinds, count) + first.kinds,
+            _joined(links, first.links),
         )
     connection.executemany(
         "INSERT INTO trees VALUES(?,?,?,?,?,?)",
@@ -176,14 +180,20 @@ def _stored(ids: bytes) -> bytes:
 
 def _ids(stored: bytes, nodes: int) -> bytes:
     """Stored ids with 8 bytes each."""
-    return stored.hex().encode() if len(stored) == 4 * nodes else stored
+    ids = stored.hex().encode() if len(stored) == 4 * nodes else stored
+    if len(ids) != 8 * nodes:
+        raise Unsound("a part of a tree cannot be read")
+    return ids
 
 
-def _kinds(stored: bytes) -> bytes:
+def _kinds(stored: bytes, nodes: int) -> bytes:
     try:
-        return zlib.decompress(stored)
+        kinds = zlib.decompress(stored)
     except zlib.error as error:
         raise Unsound("a part of a tree cannot be read") from error
+    if len(kinds) != nodes:
+        raise Unsound("a part of a tree cannot be read")
+    return kinds
 
 
 def _texts(kinds: bytes) -> int:

@@ -140,7 +140,7 @@ def entry_key(entry_id: str, role: int, time: int | None, text: str) -> bytes:
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def milliseconds(value: object) -> int | None:
@@ -155,8 +155,8 @@ def milliseconds(value: object) -> int | None:
             found = (datetime.fromisoformat(value).replace(tzinfo=UTC) - _EPOCH) // _MILLISECOND
         except (ValueError, OverflowError):
             return None
-        return found if _FIRST_MS <= found <= _LAST_MS else None
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and _FIRST_MS <= value <= _LAST_MS:
+        return found if FIRST_MS <= found <= LAST_MS else None
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and FIRST_MS <= value <= LAST_MS:
         return int(value)
     return None
 

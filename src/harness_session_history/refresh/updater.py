@@ -12,6 +12,7 @@ from ..archive.scanner import ArchiveScanner
 from ..errors import log_warning
 from ..index.connection import ATTEMPTS, Damaged, IndexHandle, damaged_again, unavailable
 from ..index.file import DAMAGE, LOG_BYTES, IndexFile
+from ..index.soundness import blaming
 from ..index.upkeep import tidy, truncate_log
 from ..index.writer import Overtaken, Writer
 from ..model.sources import Walk
@@ -111,7 +112,8 @@ class Updater:
     def _guarded(self, handle: IndexHandle) -> Iterator[None]:
         """Replaces an index that turns out to be damaged by an empty one, and raises Damaged; or IndexUnavailable."""
         try:
-            yield
+            with blaming(handle.connection()):
+                yield
         except DAMAGE as error:
             log_warning("the index is damaged: %s", error)
             damage = Damaged(handle.identity)

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from unprivileged import bound
+
 PROJECT = Path(__file__).parents[2]
 DEV: dict[str, Any] = runpy.run_path(str(PROJECT / "dev.py"))
 
@@ -25,13 +27,12 @@ console.log(JSON.stringify(found));
 
 
 def install(folder: Path) -> Path:
-    """Installs the skill as the documentation says; returns its folder."""
+    """Copies the skill as the documentation says, without an environment; returns its folder."""
     done = subprocess.run(
-        [sys.executable, PROJECT / "dev.py", "skill", folder],
+        [sys.executable, PROJECT / "dev.py", "skill", "--copy-only", folder],
         capture_output=True,
         text=True,
         check=True,
-        cwd=folder.parent,
     )
     return Path(done.stdout.strip())
 
@@ -120,13 +121,114 @@ def test_a_linked_repository_is_replaced_by_a_copy_and_stays_as_it_is(tmp_path: 
     assert [path.name for path in repository.iterdir()] == ["SKILL.md"]
 
 
-def test_in_a_folder_that_cannot_be_written_the_environment_goes_to_the_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def dev_skill(*words: object, **more: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, PROJECT / "dev.py", "skill", *words]
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, **more)
+
+
+def test_help_is_help_and_makes_nothing(tmp_path: Path) -> None:
+    done = dev_skill("--help", cwd=tmp_path)
+    assert done.returncode == 0 and "FOLDER" in done.stdout and list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_option_is_no_folder(tmp_path: Path) -> None:
+    done = dev_skill("--copyonly", tmp_path, cwd=tmp_path)
+    assert done.returncode == 2 and "--copyonly" in done.stderr and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("file", "is no folder"),
+        ("file/below", "cannot be written"),
+        ("dangling", "is no folder"),
+        ("", "is empty"),
+        (" ", "is empty"),
+        ("~no-such-user/skills", "home directory"),
+        ("other-skill", "is a skill itself"),
+        ("checkout", "a checkout of the whole project"),
+        ("others", "no copy of this skill"),
+    ],
+)
+@pytest.mark.skipif(os.name == "nt", reason="links")
+def test_what_is_no_skill_folder_is_refused_in_two_lines_and_stays_as_it_is(
+    tmp_path: Path, words: str, said: str
 ) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(DEV["os"], "access", lambda path, mode: False)
-    venv = DEV["usual_venv"]()
-    assert tmp_path in venv.parents
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
+    for name in ("other-skill", "checkout/session-history/tests", "others/session-history"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "other-skill" / "SKILL.md").write_text("other")
+    (tmp_path / "others" / "session-history" / "SKILL.md").write_text("somebody else's")
+    before = sorted(tmp_path.rglob("*"))
+    done = dev_skill("--copy-only", words, cwd=tmp_path)
+    assert done.returncode == 1 and said in done.stderr and len(done.stderr.splitlines()) == 2, done.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("already", ["absent", "empty", "a copy"])
+def test_the_target_itself_may_be_named(tmp_path: Path, already: str) -> None:
+    target = tmp_path / "session-history"
+    if already == "empty":
+        target.mkdir()
+    if already == "a copy":
+        install(tmp_path)
+    assert install(target) == target
+    assert {path.name for path in target.iterdir()} == set(DEV["SKILL_FILES"])
+
+
+def test_the_words_dot_and_trailing_slash_name_the_target_too(tmp_path: Path) -> None:
+    target = install(tmp_path)
+    for words in (".", f"{target}{os.sep}"):
+        assert dev_skill("--copy-only", words, cwd=target).stdout.strip() == str(target)
+    assert not (target / "session-history").exists()
+
+
+def test_a_copy_cannot_replace_itself(skill: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, skill / "dev.py", "skill", skill.parent], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1 and "this very folder" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes")
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_nobody_else_may_change_what_was_copied_whatever_the_umask(tmp_path: Path, umask: int) -> None:
+    done = dev_skill("--copy-only", tmp_path / "skills", umask=umask)
+    for path in Path(done.stdout.strip()).rglob("*"):
+        assert path.stat().st_mode & 0o022 == 0, path
+        assert path.stat().st_mode & 0o400
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes")
+def test_a_copy_of_a_read_only_copy_can_be_replaced(tmp_path: Path) -> None:
+    first = install(tmp_path / "first")
+    for path in (*first.rglob("*"), first):
+        path.chmod(path.stat().st_mode & ~0o222)
+    for _ in range(2):
+        subprocess.run([*bound(), sys.executable, first / "dev.py", "skill", "--copy-only", tmp_path], check=True)
+    assert {path.name for path in (tmp_path / "session-history").iterdir()} == set(DEV["SKILL_FILES"])
+
+
+# --- two copies, one for Pi
+
+
+def test_a_second_copy_that_pi_reads_too_is_told(tmp_path: Path) -> None:
+    home = {**os.environ, "HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
+    told = [dev_skill("--copy-only", tmp_path / where, env=home).stderr for where in (
+        ".claude/skills", ".agents/skills", ".pi/agent/skills", ".agents/skills",
+    )]  # fmt: skip
+    assert told[0] == told[1] == ""
+    assert str(tmp_path / ".agents/skills/session-history") in told[2] and "one name" in told[2]
+    assert str(tmp_path / ".pi/agent/skills/session-history") in told[3]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links")
+def test_a_link_from_the_one_to_the_other_is_no_second_copy(tmp_path: Path) -> None:
+    home = {**os.environ, "HOME": str(tmp_path)}
+    (tmp_path / ".pi/agent/skills").mkdir(parents=True)
+    (tmp_path / ".pi/agent/skills/session-history").symlink_to(tmp_path / ".agents/skills/session-history")
+    assert dev_skill("--copy-only", tmp_path / ".agents/skills", env=home).stderr == ""
 
 
 # --- Pi's own loader
@@ -158,37 +260,31 @@ def test_pis_own_loader_takes_it_without_a_word(skill: Path) -> None:
     assert found["skills"][0]["description"] == front_matter(skill)["description"]
 
 
-# --- from an agent's shell
+PLACES = """
+const {loadSkills} = await import(process.argv[1]);
+const home = process.argv[2];
+const found = loadSkills({cwd: home, agentDir: home + "/.pi/agent", skillPaths: [home + "/.agents/skills"], includeDefaults: true});
+console.log(JSON.stringify(found));
+"""
 
 
-@pytest.mark.slow
-def test_it_runs_from_another_folder_with_nothing_but_a_home(tmp_path: Path) -> None:
-    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
-    shutil.copytree(PROJECT / "examples" / "sessions", home / ".pi" / "agent" / "sessions")
-    elsewhere.mkdir()
-    folder = install(home / ".pi" / "agent" / "skills")
-    kept = {
-        name: os.environ[name]
-        for name in ("PATH", "SYSTEMROOT", "PIP_INDEX_URL", "PIP_CONFIG_FILE")
-        if name in os.environ
-    }
-    configured = Path.home() / ".config" / "pip" / "pip.conf"
-    if configured.is_file():
-        kept.setdefault("PIP_CONFIG_FILE", str(configured))
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, folder / "dev.py", "run", *words], capture_output=True, text=True, check=False,
-            cwd=elsewhere, env={**kept, "HOME": str(home), "USERPROFILE": str(home)},
-        )  # fmt: skip
-
-    found = run("search", "rollback decision", "--limit", "2")
-    assert found.returncode == 0, found.stderr
-    answer = json.loads(found.stdout)
-    assert answer["complete"] and answer["results"]
-    cited = answer["results"][0]["citation"]
-    opened = run("open", cited["sessionId"], cited["entryId"])
-    assert json.loads(opened.stdout)["messages"] and not opened.stderr
-    assert json.loads(run("doctor").stdout)["ok"]
-    assert list(elsewhere.iterdir()) == []
-    assert {path.name for path in folder.iterdir()} == {*DEV["SKILL_FILES"], ".venv", ".venv.lock"}
+@pytest.mark.skipif(shutil.which("node") is None or os.name == "nt", reason="needs node, and links")
+@pytest.mark.parametrize("second", ["none", "copy", "link"])
+def test_pi_warns_of_two_copies_and_of_nothing_else(tmp_path: Path, second: str) -> None:
+    package = pi_package()
+    if package is None:
+        pytest.skip("needs @earendil-works/pi-coding-agent (PI_PACKAGE names its folder)")
+    shared = install(tmp_path / ".agents" / "skills")
+    own = tmp_path / ".pi" / "agent" / "skills"
+    own.mkdir(parents=True)
+    if second == "copy":
+        install(own)
+    if second == "link":
+        (own / "session-history").symlink_to(shared)
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", PLACES, str(package / "dist/core/skills.js"), str(tmp_path)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    assert len(found["skills"]) == 1
+    assert [one["type"] for one in found["diagnostics"]] == (["collision"] if second == "copy" else [])

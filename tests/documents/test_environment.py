@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +250,33 @@ def test_a_checkout_is_known_by_its_folder_for_it_is_installed_in_place(home: Ho
     for folder in (home.skill, other):
         (folder / "tests").mkdir()
     assert DEV["identity"](home.skill) != DEV["identity"](other)
+
+
+def test_one_process_sets_it_up_while_the_others_wait(home: Home) -> None:
+    installing = f"""
+import pathlib, sys, time
+if 'install' in sys.argv:
+    site = pathlib.Path(__file__).parents[1]
+    with open(site / 'calls', 'a') as calls:
+        calls.write('x')
+    time.sleep(0.5)
+    (site / 'harness_session_history').mkdir()
+    (site / 'harness_session_history' / '__main__.py').write_text({STUB!r})
+"""
+    venv = home.ready(modules={"pip": installing})
+    with ThreadPoolExecutor() as pool:
+        done = list(pool.map(home.run, ["one", "two", "three"]))
+    assert [one.stdout for one in done] == ["called one\n", "called two\n", "called three\n"]
+    assert next(venv.glob("lib/python*/site-packages/calls")).read_text() == "x"
+    assert sorted(len(one.stderr.splitlines()) for one in done) == [0, 0, 2], "who sets it up says so"
+
+
+def test_what_is_shared_may_be_changed_by_its_owner_only(home: Home) -> None:
+    """Also where the set-up ends early, as here without a package index."""
+    home.run("list", variables={**NO_INDEX, "PIP_NO_INDEX": "1"}, umask=0)
+    folders = [home.shared.parent, *home.shared.rglob("*")]
+    assert len(folders) > 3
+    assert [path for path in folders if not path.is_symlink() and path.stat().st_mode & 0o022] == []
 
 
 # --- environments that nobody needs any more

@@ -18,7 +18,7 @@ from .engine.threads import REFRESH_SECONDS, CallThreads, Late
 from .errors import InvalidRequest, SessionHistoryError, SessionNotFound
 from .request import ARGUMENTS, Arguments, build_request
 from .response import HistoryResult
-from .settings import VARIABLES, Settings
+from .settings import CATCH_UP_SECONDS, VARIABLES, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +49,7 @@ class SessionHistory:
         current_session_id: str | None = None,
         registry: PathArgument | None = None,
         maintenance: bool = True,
+        catch_up: float | None = None,
     ) -> None:
         self.settings = Settings.resolve(
             roots=roots,
@@ -56,8 +57,10 @@ class SessionHistory:
             current_session_id=current_session_id,
             registry=registry,
             maintenance=maintenance,
+            catch_up=catch_up,
         )
         self._work = _Work(self.settings)
+        self._usual_catch_up = 0.0
 
     @property
     def _engine(self) -> Engine:
@@ -65,12 +68,17 @@ class SessionHistory:
 
     def stand_alone(self) -> None:
         """For a program without a loop to keep free that ends at once, as the shell: large work needs no process of its
-        own, and background work that a call has started goes on without the program."""
+        own, background work that a call has started goes on without the program, and a call catches up (see `Settings`)."""
+        self._usual_catch_up = CATCH_UP_SECONDS
         self._engine.alone = self._engine.supervisor.detached = True
 
     async def __call__(self, **arguments: Unpack[Arguments]) -> HistoryResult:
+        return await self.call(arguments)
+
+    async def call(self, arguments: Arguments, *, catch_up: float = 0.0) -> HistoryResult:
+        """As ``await history(**arguments)``; `catch_up` are the seconds of catching up where the settings name none."""
         request = build_request(**arguments)
-        return await self._work.awaited(partial(self._answer, request, time.monotonic()), request)
+        return await self._work.awaited(partial(self._answer, request, catch_up, time.monotonic()), request)
 
     def ask(self, **arguments: object) -> HistoryResult:
         """The same call for a program without an event loop: the answer is worked out in this thread."""
@@ -79,10 +87,13 @@ class SessionHistory:
     def answer(self, request: AnyRequest) -> HistoryResult:
         """The answer to a checked request, worked out in this thread."""
         with self._work.threads.call():
-            return self._answer(request, time.monotonic(), _never)
+            return self._answer(request, self._usual_catch_up, time.monotonic(), _never)
 
-    def _answer(self, request: AnyRequest, began: float, cancelled: Callable[[], bool]) -> HistoryResult:
-        return self._engine.answer(request, began, cancelled)
+    def _answer(
+        self, request: AnyRequest, catch_up: float, began: float, cancelled: Callable[[], bool]
+    ) -> HistoryResult:
+        said = self.settings.catch_up
+        return self._engine.answer(request, began, cancelled, catch_up=catch_up if said is None else said)
 
     async def refresh(self, session_id: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
         """Brings everything (or one session) up to date, without a limit of time; returns the freshness after it.

@@ -17,9 +17,12 @@ from .model.sources import Root
 PathArgument = str | os.PathLike[str]
 """What names a file or a folder: ``~`` is expanded, a relative one is meant from the working folder."""
 
+#: Seconds of catching up in the shell, the MCP server and the tools, and the most that may be set.
+CATCH_UP_SECONDS, MAX_CATCH_UP = 0.1, 25.0
+
 VARIABLES = (
     "SESSION_HISTORY_ROOTS", "SESSION_HISTORY_INDEX", "SESSION_HISTORY_CURRENT", "SESSION_HISTORY_REGISTRY",
-    "SESSION_HISTORY_MAINTENANCE", "PI_CODING_AGENT_SESSION_DIR", "PI_CODING_AGENT_DIR", "PI_SESSION_ID",
+    "SESSION_HISTORY_MAINTENANCE", "SESSION_HISTORY_CATCH_UP", "PI_CODING_AGENT_SESSION_DIR", "PI_CODING_AGENT_DIR", "PI_SESSION_ID",
     "HOME", "USERPROFILE", "XDG_CACHE_HOME",
 )  # fmt: skip
 """The environment variables that settings are made from."""
@@ -37,6 +40,9 @@ class Settings(msgspec.Struct, frozen=True):
     """Path of the registry file, if a host keeps one."""
     maintenance: bool
     """Whether a call that found work may have it done in the background."""
+    catch_up: float | None = None
+    """Seconds for which a call first reads what changed, if that is little; None: as its caller is used to (0 in Python,
+    `CATCH_UP_SECONDS` in the shell, the MCP server and the tools)."""
 
     @classmethod
     def resolve(
@@ -47,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True):
         current_session_id: str | None = None,
         registry: PathArgument | None = None,
         maintenance: bool = True,
+        catch_up: float | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> Settings:
         """The settings for these arguments; what is None comes from `environ`.
@@ -66,6 +73,7 @@ class Settings(msgspec.Struct, frozen=True):
             current_session=_current(current_session_id, environ),
             registry=_path("registry", registry, environ) or _variable("SESSION_HISTORY_REGISTRY", environ),
             maintenance=_maintenance(environ) and maintenance,
+            catch_up=_catch_up(catch_up, environ),
         )
 
 
@@ -159,6 +167,21 @@ def _maintenance(environ: Mapping[str, str]) -> bool:
     if said not in ("", "on", "off"):
         raise InvalidRequest("SESSION_HISTORY_MAINTENANCE must be on or off")
     return said != "off"
+
+
+def _catch_up(argument: object, environ: Mapping[str, str]) -> float | None:
+    name, value = "catch_up", argument
+    if argument is None:
+        name, value = "SESSION_HISTORY_CATCH_UP", environ.get("SESSION_HISTORY_CATCH_UP", "").strip() or None
+        if value is None:
+            return None
+    try:
+        seconds = float(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else -1.0
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= MAX_CATCH_UP:
+        raise InvalidRequest(f"{name} must be a number of seconds from 0 to {MAX_CATCH_UP:g}")
+    return seconds
 
 
 def _variable(name: str, environ: Mapping[str, str]) -> str | None:

@@ -26,6 +26,7 @@ from harness_session_history import (
 from harness_session_history.archive import files, scanner, transcript
 from harness_session_history.engine import calls as engine_module
 from harness_session_history.index import lock as locks
+from harness_session_history.index.lock import FileLock
 from harness_session_history.model.sources import FileIdentity
 from harness_session_history.refresh.extract import Task, read
 from index_contents import contents
@@ -864,3 +865,31 @@ def test_a_hint_that_meets_a_file_that_was_rewritten_within_has_it_read_anew(wor
     rewritten_within_and_grown(world)
     world.search("password removed")
     assert world.texts("password removed") == ["the password is removed"]  # (the old words are near to these)
+
+
+def test_catching_up_finds_what_was_just_said_without_a_refresh(world: World) -> None:
+    world.say("a", "word")
+    world.refresh()
+    world.say("b", "later word")
+    history = world.history(catch_up=5.0)
+    answer = history.ask(query="later")
+    assert len(answer["results"]) == 1 and answer["complete"]
+
+
+def test_catching_up_leaves_much_work_to_maintenance(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.say("a", "word")
+    world.refresh()
+    world.say("b", "later word")
+    monkeypatch.setattr("harness_session_history.refresh.run.ELSEWHERE_BYTES", 1)
+    answer = world.history(catch_up=5.0).ask(query="later")
+    assert not answer["results"] and not answer["complete"]
+
+
+def test_catching_up_does_not_wait_for_another_writer(world: World) -> None:
+    world.say("a", "word")
+    world.refresh()
+    world.say("b", "later word")
+    with FileLock(str(world.index) + ".lock").held(1.0):
+        began = time.monotonic()
+        assert not world.history(catch_up=0.05).ask(query="later")["complete"]
+        assert time.monotonic() - began < 5

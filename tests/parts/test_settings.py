@@ -257,3 +257,17 @@ def test_a_named_index_does_not_cost_the_import_of_platformdirs() -> None:
         "assert 'platformdirs' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    "environ, argument, expected",
+    [("", None, None), ("0.5", None, 0.5), ("0.5", 0, 0.0), ("0", None, 0.0), ("", 25, 25.0)],
+)
+def test_catching_up_is_a_number_of_seconds(environ: str, argument: Any, expected: float | None) -> None:
+    assert resolve({"SESSION_HISTORY_CATCH_UP": environ}, catch_up=argument).catch_up == expected
+
+
+@pytest.mark.parametrize("wrong", [-1, 26, True, "soon", float("nan"), []])
+def test_another_value_for_catching_up_is_refused(wrong: Any) -> None:
+    with pytest.raises(InvalidRequest, match="catch_up must be a number of seconds from 0 to 25"):
+        resolve(catch_up=wrong)

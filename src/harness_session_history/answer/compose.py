@@ -90,6 +90,16 @@ class Answerer:
             handle.verify(finds_nothing=True)
         return result
 
+    def is_behind(self, handle: IndexHandle, _connection: apsw.Connection, cancelled: Callable[[], bool]) -> bool:
+        """Whether there is a snapshot and it lacks something that can be read."""
+        if handle.catalog.snapshot_at is None:
+            return False
+        seen = self.scanner.seen_for(handle.snapshot, cancelled)
+        behind = bool(compare(seen, handle.catalog).pending)
+        if not behind:
+            self.scanner.keep(handle.snapshot, seen)  # the answer need not look again
+        return behind
+
     def is_current(self, session_id: str, handle: IndexHandle) -> bool:
         """Whether the snapshot has the session's own files as they are on disk."""
         files = own_files(handle.catalog, session_id)

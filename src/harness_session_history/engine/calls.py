@@ -76,8 +76,9 @@ class Engine:
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
-    def answer(self, request: AnyRequest, began: float, cancelled: Cancel) -> HistoryResult:
-        """The answer to a checked request that came at `began` (monotonic time), after a refresh if it asks for one."""
+    def answer(self, request: AnyRequest, began: float, cancelled: Cancel, *, catch_up: float = 0.0) -> HistoryResult:
+        """The answer to a checked request that came at `began` (monotonic time), after a refresh if it asks for one, else
+        after reading what changed if `catch_up` seconds are enough for that."""
         deadline: float | None = None
         if isinstance(request, SearchRequest):
             from ..search.query import parse
@@ -94,6 +95,8 @@ class Engine:
         def answered() -> HistoryResult:
             if request.refresh:
                 self._refresh(request.session_id, deadline, None, cancelled)
+            elif catch_up and self._read(self.answerer.is_behind, cancelled):
+                self._read_little(began + catch_up, cancelled)
             answer = self._read(from_snapshot, cancelled)
             if answer is None:
                 self._build_first(cancelled)
@@ -174,6 +177,11 @@ class Engine:
             pass  # whoever writes now may be reading them; the next call that meets them marks them
         except IndexUnavailable as error:
             log_warning("files cannot be marked to be read anew: %s", error)
+
+    def _read_little(self, deadline: float, cancelled: Cancel) -> None:
+        """Brings everything up to date if that is little work and nobody else writes; else leaves it as it is."""
+        with suppress(Late, IndexUnavailable), self.writers.held(cancelled, time.monotonic()) as handle:
+            self.updater.refresh(handle, Budget(deadline, cancelled), elsewhere=lambda: Outcome(left=1))
 
     def _build_first(self, cancelled: Cancel) -> None:
         """A snapshot of what can be read in a short while."""

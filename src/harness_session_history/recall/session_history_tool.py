@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..arguments import from_json, schema
 from ..request import ARGUMENTS, Arguments
+from ..settings import CATCH_UP_SECONDS
 from .tools import Tool, ToolResult, the_history
 
 if TYPE_CHECKING:
@@ -31,5 +32,5 @@ def session_history_tool(*, history: SessionHistory | None = None) -> Tool:
 
 
 async def _perform(history: SessionHistory | None, given: Mapping[str, Any]) -> ToolResult:
-    answer = await the_history(history)(**cast(Arguments, from_json(ARGUMENTS, given)))
+    answer = await the_history(history).call(cast(Arguments, from_json(ARGUMENTS, given)), catch_up=CATCH_UP_SECONDS)
     return ToolResult(dict(answer), json.dumps(answer, ensure_ascii=False))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -76,28 +77,30 @@ def _tree(connection: apsw.Connection, extent: Extent, nodes: int) -> tuple[Any,
     return b"".join(one[0] for one in columns), b"".join(one[1] for one in columns), links, marks
 
 
+SORTS = ("relevance", "newest", "oldest")
+
+
 def answers(history: SessionHistory, *queries: str, parents: bool = True) -> list[Any]:
-    """What a history says without looking at files again, apart from ties and from what is remembered of deleted files:
-    where there are some, leave out `parents`."""
+    """What a history says without looking at files again, apart from what is remembered of deleted files: where there are
+    some, leave out `parents`."""
 
     async def ask() -> list[Any]:
-        views = (await history(operation="list", limit=20))["results"]
-        left_out = () if parents else ("kind", "depth", "lineage", "parentSessionId")
-        said: list[Any] = [[{k: v for k, v in view.items() if k not in left_out} for view in views]]
-        for query in queries:
-            for branch in ("visible", "any"):
-                answer = await history(query=query, limit=20, sort="newest", branch=branch)  # type: ignore[arg-type]
-                said.append(sorted((_hit(hit) for hit in answer["results"]), key=repr))
-                said.append(answer["unavailableSessionIds"])
+        said: list[Any] = [(await history(operation="list", limit=20))["results"]]
+        for query, branch, sort in product(queries, ("visible", "any"), SORTS):
+            answer = await history(query=query, limit=3, sort=sort, branch=branch)  # type: ignore[arg-type]
+            said.append({k: v for k, v in answer.items() if k not in ("freshness", "complete")})
         return said
 
-    return asyncio.run(ask())
+    said = asyncio.run(ask())
+    return said if parents else _without_parents(said)
 
 
-def _hit(hit: dict[str, Any]) -> tuple[Any, ...]:
-    # Which of several copies is cited depends on the order of indexing where they are of one age.
-    sessions = sorted([hit["citation"]["sessionId"], *hit.get("alsoIn", [])])
-    return hit["createdAt"], hit["citation"]["entryId"], hit["role"], hit["snippet"], sessions
+def _without_parents(value: Any) -> Any:
+    """An answer without what session views say of the sessions above."""
+    if isinstance(value, dict):
+        left_out = ("kind", "depth", "lineage", "parentSessionId")
+        return {k: _without_parents(v) for k, v in value.items() if k not in left_out}
+    return [_without_parents(one) for one in value] if isinstance(value, list) else value
 
 
 def differences(one: Any, other: Any, at: str = "") -> list[str]:

@@ -117,17 +117,13 @@ class _Helper:
         until = time.monotonic() + VERIFY_SECONDS
         held: list[int] = []
         looked_at = 0
-        last = (1 << 63) - 1
-        while True:
-            rows = searcher.matches(expression, BLOCK, within=(0, last))
-            for row in rows:
+        for _, rows in searcher.by_session(searcher.spelled_out(expression), BLOCK):
+            for row, _ in rows:
                 if looked_at >= VERIFIED and time.monotonic() > until:
                     return held, max(len(held), count * len(held) // looked_at)
                 held += self._holding(matcher, [row])
                 looked_at += 1
-            if len(rows) < BLOCK:
-                return held, len(held)
-            last = rows[-1] - 1
+        return held, len(held)
 
     def _holding(self, matcher: Matcher, rows: Sequence[int]) -> list[int]:
         """Those of `rows`, candidates of some terms, whose text really holds them."""
@@ -268,7 +264,7 @@ class _Helper:
         ]
 
     def _candidates_in(self, term: Term, session: int) -> list[int]:
-        return self.searcher.matches(term.expression, VERIFIED, within=self.searcher.rows_of(session))
+        return [row for row, _ in self.searcher.of_session(term.expression, session, VERIFIED)]
 
     def off_branch(self, query: Query) -> int:
         """How many entries match outside the visible branch; an estimate where many of them must be verified."""

@@ -139,11 +139,11 @@ class Finder:
         holders = {copy.session for copy in copies}
         sessions = self.views.catalog.sessions
 
-        def written(copy: Located) -> tuple[int, int, int]:
+        def written(copy: Located) -> tuple[int, int, str, int]:
             session = sessions[copy.session]
             above = sum(ancestor.key in holders for ancestor in self.views.lineage(session)[1:])
             began = session.started if session.started is not None else session.first_time
-            return above, 1 << 62 if began is None else began, copy.row
+            return above, 1 << 62 if began is None else began, session.session_id, copy.node
 
         return sorted(copies, key=written)
 

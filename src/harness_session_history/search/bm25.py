@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import apsw
@@ -13,8 +12,6 @@ if TYPE_CHECKING:
 
 
 K1, B = 1.2, 0.75
-#: The score of a row that was not to be scored.
-UNWANTED = -1.0
 
 
 class Weigher:
@@ -22,50 +19,29 @@ class Weigher:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
-        self.documents, self.mean = 1, 1.0
+        #: In how many rows of the index an expression was found, since it changed last.
+        self.frequencies: dict[str, int] = {}
         self._revision: int | None = None
-        self._unmeasured = True
+        self._mean = 0.0
         self._rarities: Sequence[float] = (1.0,)
         self._groups: Sequence[int] = ()
-        self._is_wanted: Callable[[int], bool] | None = None
         connection.register_fts5_function("weigh", self._weigh)
-        connection.register_fts5_function("measure", self._measure)
 
-    def learn(self, expressions: Iterable[str], revision: int) -> None:
-        """Takes the index's size (rows, mean length in tokens) from a match of any of these, once per revision."""
-        for expression in expressions:
-            if revision == self._revision:
-                return
-            sql = "SELECT measure(search) FROM search WHERE search MATCH ? LIMIT 1"
-            if self.connection.execute(sql, (expression,)).fetchone() is not None:
-                self._revision = revision
+    def follow(self, revision: int) -> None:
+        """What is known of another revision of the index is forgotten."""
+        if revision != self._revision:
+            self._revision, self._mean = revision, 0.0
+            self.frequencies.clear()
 
     def set(self, terms: Sequence[Term], rarities: Sequence[float]) -> None:
         """What rows are scored for from now on."""
-        self._rarities, self._unmeasured = rarities, True
+        self._rarities = rarities
         self._groups = [at for at, term in enumerate(terms) for _ in range(phrases_of(term))]
 
-    @contextlib.contextmanager
-    def only(self, is_wanted: Callable[[int], bool]) -> Iterator[None]:
-        """Meanwhile only such rows are scored (others are UNWANTED); it is asked once for each, in their order."""
-        self._is_wanted = is_wanted
-        try:
-            yield
-        finally:
-            self._is_wanted = None
-
-    def _measure(self, api: apsw.FTS5ExtensionApi, *_: object) -> int:
-        self._unmeasured = False
-        self.documents = max(1, api.row_count)
-        self.mean = max(1.0, api.column_total_size(-1) / self.documents)
-        return 0
-
     def _weigh(self, api: apsw.FTS5ExtensionApi, *_: object) -> float:
-        if self._is_wanted is not None and not self._is_wanted(api.rowid):
-            return UNWANTED
-        if self._unmeasured:
-            self._measure(api)
-        norm = K1 * (1 - B + B * api.column_size(-1) / self.mean)
+        if not self._mean:
+            self._mean = max(1.0, api.column_total_size(-1) / max(1, api.row_count))
+        norm = K1 * (1 - B + B * api.column_size(-1) / self._mean)
         rarities = self._rarities
         if len(rarities) == 1:
             count = api.inst_count

@@ -5,9 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
-
-import apsw
 
 from ..index.schema import SLOT_SHIFT, integers
 
@@ -35,23 +32,13 @@ class Scope:
     def within(self, session: int) -> bool:
         return session not in self.excluded if self.sessions is None else session in self.sessions
 
-    def conditions(
-        self, slots_of: Callable[[Iterable[int]], list[int]], *, known: bool = False
-    ) -> tuple[str, Callable[[], list[Any]]]:
-        """The same as SQL over rows of `search`, and what makes the bindings of one execution.
+    def conditions(self, slots_of: Callable[[Iterable[int]], list[int]]) -> tuple[str, list[array[int]]]:
+        """What holds for a row of a session that is allowed, as SQL over rows of `search`, and what is bound in it.
 
-        `slots_of` gives the slots of sessions. `known`: only rows of an allowed session are looked at, so that its key need not be asked for.
+        `slots_of` gives the slots of sessions.
         """
         parts: list[str] = []
         values: list[array[int]] = []
-        if known:
-            pass
-        elif self.sessions is not None:
-            parts.append(f" AND (rowid >> {SLOT_SHIFT}) IN (SELECT value FROM carray(?))")
-            values.append(integers(slots_of(sorted(self.sessions))))
-        elif self.excluded:
-            parts.append(f" AND (rowid >> {SLOT_SHIFT}) NOT IN (SELECT value FROM carray(?))")
-            values.append(integers(slots_of(sorted(self.excluded))))
         # A plus keeps FTS5 from searching once for each of some rows.
         if self.span is not None:
             parts.append(f" AND rowid BETWEEN {int(self.span[0])} AND {int(self.span[1])}")
@@ -72,4 +59,4 @@ class Scope:
                 f" OR is_within(rowid, {int(low)}, {int(high)}))"
             )
             values.append(integers(slots_of(sorted(self.partly))))
-        return "".join(parts), lambda: [apsw.carray(value) for value in values]
+        return "".join(parts), values

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from ..text.tokens import stems
 from .query import Term
@@ -44,7 +44,7 @@ def nearest(searcher: Searcher, terms: Sequence[Term], check: Callable[[], None]
         considered += len(rows)
         for row in rows:
             weight[row] += rarity
-    return heapq.nlargest(CANDIDATES, weight, key=lambda row: (weight[row], row))
+    return list(islice(searcher.in_order(weight.items()), CANDIDATES))
 
 
 def sessions_with_all(
@@ -59,8 +59,7 @@ def sessions_with_all(
         check()
         if len(found) == limit or (tried >= TRIED and time.monotonic() > deadline):
             break
-        within = searcher.rows_of(key)
-        if all(searcher.matches(term.expression, 1, within=within) for term in by_rarity[1:]):
+        if all(searcher.of_session(term.expression, key, 1) for term in by_rarity[1:]):
             found.append(key)
     return found
 

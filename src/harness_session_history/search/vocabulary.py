@@ -15,7 +15,7 @@ from ..text.tokens import stems
 
 #: A prefix of more terms than this is left to FTS5: alone, and where other words are required too (all of its terms are
 #: then looked for at each of theirs).
-ALONE, BESIDE_OTHERS = 500, 32
+ALONE, BESIDE_OTHERS = 4000, 32
 #: What a word may end in whose stem is a given one: FTS5 stems what it is asked for, and a stem has a stem of its own.
 _ENDINGS = ("", "e", "s", "ed", "ing")
 _PREFIX = re.compile(r'"([^" ]+)" \*')

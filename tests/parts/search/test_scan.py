@@ -9,26 +9,22 @@ import pytest
 from builder import stamp
 from harness_session_history.index.catalog import Catalog
 from harness_session_history.index.file import IndexFile
-from harness_session_history.search import rank as search
-from harness_session_history.search import scan
+from harness_session_history.search import rank, scan
 from harness_session_history.search.bm25 import Weigher
 from harness_session_history.search.query import parse
 from harness_session_history.search.rank import Searcher
-from harness_session_history.search.scan import EVERYWHERE
 from harness_session_history.search.scope import Scope
 from world import World
 
 #: What makes one way the only one that is taken.
 WAYS: dict[str, dict[str, float]] = {
-    "session by session": {"FEW": 1000},
-    "some sessions at once": {"FEW": 0, "RANGE_COST": 1 << 40},
-    "from the end of each": {"FEW": 1000, "MODERATE": 0},
-    "closer together than it seemed": {"FEW": 0, "RANGE_COST": 1 << 40, "AT_ONCE": 1},
-    "prefixes as they are": {"FEW": 0, "RANGE_COST": 1 << 40, "SCATTERED": 0.01},
+    "session by session": {"STATEMENT_COST": 0},
+    "many sessions at once": {"STATEMENT_COST": 1 << 40},
+    "from the end of each": {"MODERATE": 0},
+    "prefixes as they are": {"ALONE": 0, "BESIDE_OTHERS": 0},
+    "by estimates": {"SMALL": 0, "COUNTED": 2, "SAMPLE": 2, "LATEST": 3},
 }
 QUERIES = ("alpha", "alpha beta", "al*", "al* beta", '"alpha beta"', " ".join(["alpha", "beta", *"cdefghijk"]))
-
-Rows = list[tuple[int, float]]
 
 
 class Index:
@@ -44,21 +40,36 @@ class Index:
         scope = Scope(sessions=None if keys is None else frozenset(keys))
         return Searcher(self.connection, Weigher(self.connection), scope, self.catalog)
 
-    def rows(self, expression: str, keys: list[int] | None) -> Rows:
-        found = self.connection.execute("SELECT rowid FROM search WHERE search MATCH ?", (expression,))
-        extents = [self.catalog.sessions[key].extent for key in (self.keys if keys is None else keys)]
-        allowed = [row for (row,) in found if any(one.low <= row <= one.high for one in extents)]
-        return [(row, 0.0) for row in sorted(allowed, reverse=True)]
+    def rows(self, expression: str, keys: list[int] | None) -> list[tuple[int, list[int]]]:
+        """The sessions that have matches, the one that was active last first, with their rows."""
+        found = [
+            row for (row,) in self.connection.execute("SELECT rowid FROM search WHERE search MATCH ?", (expression,))
+        ]
+        rows = []
+        for key in self.catalog.latest_keys():
+            extent = self.catalog.sessions[key].extent
+            own = sorted([row for row in found if extent.low <= row <= extent.high], reverse=True)
+            if own and (keys is None or key in keys):
+                rows.append((key, own))
+        return rows
 
 
 @pytest.fixture
 def index(world: World) -> Iterator[Index]:
-    """Twelve sessions of one to seven matching entries, and some others between these."""
+    """Twelve sessions of one to seven matching entries, and some others between these; every third goes on at the end."""
+    sessions = []
     for number in range(12):
         texts = [f"alpha beta c d e f g h i j k {number} {n}" for n in range(1 + number % 3 * 3)]
-        world.say(f"s{number}", *texts[:2], "nothing of the kind", *texts[2:], "alpine", start=stamp(number * 3600))
+        said = (*texts[:2], "nothing of the kind", *texts[2:], "alpine")
+        sessions.append(world.say(f"s{number}", *said, start=stamp(number * 3600)))
+    world.refresh()
+    for number, session in enumerate(sessions):
+        if number % 3 == 1:
+            session.user("alpha beta c d e f g h i j k", at=stamp((20 - number) * 3600))
+            session.save()
     world.refresh()
     index = Index(world)
+    assert index.catalog.latest_keys() != index.keys[::-1]
     yield index
     index.connection.close()
 
@@ -71,39 +82,41 @@ def test_every_way_finds_the_same(index: Index, way: str, query: str, monkeypatc
     expression = parse(query).expression
     for keys in (None, index.keys[1::3], index.keys[2:9], index.keys[4:5], []):
         known, scanner = index.rows(expression, keys), index.searcher(keys)
-        inner = (known[-3][0], known[2][0]) if len(known) > 5 else EVERYWHERE
-        for low, high in (EVERYWHERE, inner, *(scanner.rows_of(key) for key in index.keys[4:6])):
-            within = [(row, score) for row, score in known if low <= row <= high]
-            for limit in (1, 3, 10, 1000):
-                assert scanner.matches(expression, limit, within=(low, high)) == [row for row, _ in within[:limit]]
-                for share in (1, 2, 5):
-                    found = scanner.find(expression, limit, within=(low, high), per_session=share)
-                    expected = scanner.shared_out(within, share)
-                    assert found == expected[: max(limit, len(found))] and len(found) >= min(limit, len(expected))
+        all_rows = [row for _, rows in known for row in rows]
+        for wanted in (1, 3, 10, 1000):
+            assert scanner.matches(expression, wanted) == all_rows[:wanted]
+            for share in (0, 1, 2, 5):
+                found = scanner.by_session(scanner.spelled_out(expression), wanted, share=share)
+                expected = [(key, rows[:share] if share else rows) for key, rows in known]
+                assert [(key, [row for row, _ in rows]) for key, rows in found] == expected
+        for key, rows in known:
+            found_of_one = scanner.of_session(expression, key, 2, below=rows[0])
+            assert [row for row, _ in found_of_one] == rows[1:3]
+        assert scanner.count(expression) == len(all_rows) or way == "by estimates"
 
 
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("way", WAYS)
-def test_no_session_crowds_out_the_others_whichever_way(
+def test_the_sessions_that_were_active_last_are_ranked_and_none_crowds_out_the_others(
     index: Index, way: str, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in WAYS[way].items():
         monkeypatch.setattr(scan, name, value)
-    monkeypatch.setattr(search, "RANKED", 7)
-    monkeypatch.setattr(search, "PER_SESSION", 2)
-    monkeypatch.setattr(search, "FEW_TERMS", 11)
+    for name, value in {"RANKED": 7, "PER_SESSION": 2, "FEW_TERMS": 11, "AS_TERMS": 1}.items():
+        monkeypatch.setattr(rank, name, value)
     parsed = parse(query)
     for keys in (None, index.keys[1::3], index.keys[2:9]):
-        searcher = index.searcher(keys)
-        ranked = searcher.rank(parsed)
-        assert not ranked.all and all(score > 0 for score, _ in ranked.rows)
-        expected = searcher.shared_out(index.rows(parsed.expression, keys), 2)[:7]
-        assert sorted(row for _, row in ranked.rows) == sorted(row for row, _ in expected)
+        ranked = index.searcher(keys).rank(parsed)
+        assert not ranked.all and all(score > 0 for _, score in ranked.rows)
+        expected = [row for _, rows in index.rows(parsed.expression, keys) for row in rows[:2]][:7]
+        assert sorted(row for row, _ in ranked.rows) == sorted(expected)
 
 
-def test_what_one_session_has_too_many_of_is_left_out(index: Index) -> None:
-    searcher = index.searcher(None)
-    first, second = (searcher.rows_of(key)[0] for key in index.keys[:2])
-    rows = [(second + 2, 0.5), (second + 1, 0.7), (second, 0.1), (first + 1, 0.2)]
-    assert searcher.shared_out(rows, 2) == [rows[0], rows[1], rows[3]]
-    assert searcher.shared_out(rows, 3) == rows
+def test_where_few_sessions_match_each_gives_more_than_its_share(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rank, "RANKED", 7)
+    monkeypatch.setattr(rank, "PER_SESSION", 2)
+    keys = [key for key, rows in index.rows("alpha", None) if len(rows) > 3][:2]
+    ranked, (first, second) = index.searcher(keys).rank(parse("alpha")), index.rows("alpha", keys)
+    assert not ranked.all
+    assert {row for row, _ in ranked.rows} == {*first[1][:5], *second[1][:2]}
+    assert index.searcher(keys[:1]).rank(parse("alpha")).all

@@ -127,7 +127,10 @@ class SearchAnswer(Answer):
     query: Annotated[str, "as it was asked"]
     results: Annotated[list[Hit], "in the order asked for"]
     truncated: Annotated[bool, "more entries match than the limit"]
-    rankedAll: Annotated[bool, "false if only the newest matches were ranked: two thousand, of many terms fewer"]
+    rankedAll: Annotated[
+        bool,
+        "false if only matches of the sessions that were active last were ranked: two thousand, of many terms fewer",
+    ]
     unavailableSessionIds: Annotated[list[str], "sessions with matches that can no longer be verified, at most 20"]
     unavailableTruncated: Annotated[bool, "there are more than 20 of these"]
     hints: NotRequired[Annotated[Hints, "only when nothing matched"]]

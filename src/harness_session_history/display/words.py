@@ -179,7 +179,9 @@ def notes(result: Answer) -> list[str]:
     """What the reader of a search must know beside its hits, each a sentence."""
     said = []
     if result.get("rankedAll") is False:
-        said.append("So many entries match that only the newest few thousand were ranked; a longer query ranks all.")
+        said.append(
+            "Too many entries match to rank all: those of the sessions that were active last were ranked; a longer query ranks all."
+        )
     gone = strings(result.get("unavailableSessionIds"))
     if gone:
         more = " and more" if result.get("unavailableTruncated") else ""

@@ -20,7 +20,7 @@ from ..errors import IndexUnavailable
 from ..index.catalog import is_moment
 from ..index.file import IndexFile, open_database
 from ..index.lock import FileLock
-from ..index.schema import APPLICATION_ID, VERSION
+from ..index.schema import VERSION
 from ..index.soundness import fault
 
 State = Literal["sound", "absent", "refused", "foreign", "outdated", "damaged", "unreadable"]
@@ -69,15 +69,17 @@ def examine(path: str, cancelled: Callable[[], bool] = lambda: False) -> Health:
     if not _look_at_files(health):
         return health
     try:
-        with reading(path, cancelled) as connection:
-            _look_inside(health, connection)
-    except apsw.NotADBError:
-        health.state, health.reason = "foreign", "it is no SQLite database"
-        try:
+        if IndexFile(path).is_ours() is False:
+            health.state, health.reason = "refused", "it is no index of this program"
             IndexFile(path).refuse_transcript()
-        except IndexUnavailable as refusal:
-            health.state, health.reason, health.not_writable_because = "refused", str(refusal), str(refusal)
-            return health
+            health.state = "foreign"
+            IndexFile(path).refuse_foreign()
+        else:
+            with reading(path, cancelled) as connection:
+                _look_inside(health, connection)
+    except IndexUnavailable as refusal:
+        health.reason = health.not_writable_because = str(refusal)
+        return health
     except (apsw.CorruptError, apsw.SQLError) as error:
         health.state, health.reason = "damaged", str(error)
     except (apsw.Error, OSError) as error:
@@ -155,10 +157,7 @@ def _look_at_files(health: Health) -> bool:
 
 
 def _look_inside(health: Health, connection: apsw.Connection) -> None:
-    application, version = connection.pragma("application_id"), connection.pragma("user_version")
-    if application != APPLICATION_ID:
-        health.state, health.reason = "foreign", "it is a database of something else"
-        return
+    version = connection.pragma("user_version")
     health.schema_version = int(version)
     if version != VERSION:
         health.state, health.reason = "outdated", f"it has schema version {version}, this program needs {VERSION}"

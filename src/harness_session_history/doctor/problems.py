@@ -7,7 +7,7 @@ import stat
 from typing import Any, Literal
 
 from .case import Case, for_shell, shown
-from .index_health import OK, UNFINISHED
+from .index_health import OK, UNFINISHED, Health
 
 Severity = Literal["error", "warning", "note"]
 
@@ -89,20 +89,21 @@ def _of_index(case: Case, found: Problems) -> None:
     anew = f"rm -f {' '.join(for_shell(health.path + end) for end in ('', '-wal', '-shm'))} && {refresh}"
     if health.state == "absent":
         found.add("warning", "no_index", f"There is no index yet ({health.reason}).", refresh)
-    elif health.state == "refused" and _is_for_the_index_alone(health.path):
+    elif health.state == "refused" and _is_open(health) and _is_for_the_index_alone(health.path):
         found.add("error", "index_refused", f"The index is refused: {health.reason}.", f"chmod 700 {for_shell(folder)}")
-    elif health.state == "refused":
+    elif health.state in ("refused", "foreign") and health.not_writable_because:
         found.add(
             "error",
-            "index_refused",
+            f"index_{health.state}",
             f"The index is refused: {health.reason}. Set SESSION_HISTORY_INDEX or --index to a file in a folder of its own.",
             case.command("refresh", index=case.usual_index() or "FILE"),
         )
     elif health.state in ("foreign", "outdated"):
+        becomes = "gives it another name" if health.state == "foreign" else "removes it"
         found.add(
             "warning",
             f"index_{health.state}",
-            f"The index file is of no use: {health.reason}. The next call puts an empty one in its place.",
+            f"The index file is of no use: {health.reason}. The next call {becomes} and makes an empty one.",
             refresh,
         )
     elif health.state == "damaged":
@@ -135,6 +136,11 @@ def _of_index(case: Case, found: Problems) -> None:
             f"The disk of the index has only {health.free_bytes >> 20} MB left.",
             f"df -h {for_shell(folder)}",
         )
+
+
+def _is_open(health: Health) -> bool:
+    """Whether others can enter the index folder."""
+    return bool(int(health.folder_mode or "0", 8) & 0o077)
 
 
 def _is_for_the_index_alone(index: str) -> bool:

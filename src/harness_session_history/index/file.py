@@ -1,7 +1,7 @@
 """The index file: how it is made, opened and healed.
 
-Anything that is not an index of this version is replaced by an empty one, and whoever finds an empty one indexes the
-transcripts again.
+An index of ours that is damaged or of another version is replaced by an empty one, and whoever finds an empty one indexes
+the transcripts again. A file that is not ours is never overwritten.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
+from itertools import count
 
 import apsw
 
@@ -19,6 +20,8 @@ from .lock import FileLock
 from .schema import APPLICATION_ID, NOTES, TABLE_NAMES, TABLES, VERSION, Unsound, check, quick_counts
 
 _COMPANIONS = ("-wal", "-shm", "-journal")
+#: Ends the name of the lock that is held while an index is made.
+_MAKING = ".making"
 #: An index that cannot be opened because of these is no index, or no longer one.
 DAMAGE = (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, Unsound)
 #: A log longer than this (bytes) is emptied after a refresh; twenty times as long, and a worker is called for it.
@@ -80,6 +83,7 @@ class IndexFile:
             opened = self._open_sound()
             if opened is not None:
                 return opened
+            self.refuse_foreign()
             with self._making() as alone:
                 # Whoever waited may find that another process has made or healed the file meanwhile.
                 opened = self._open_sound()
@@ -102,10 +106,10 @@ class IndexFile:
 
     def _making(self) -> contextlib.AbstractContextManager[bool]:
         """Held for the moment in which a file is made: not the writer's lock, which may be held for long."""
-        return FileLock(self.path + ".making").held(WAIT_SECONDS)
+        return FileLock(self.path + _MAKING).held(WAIT_SECONDS)
 
     def prepare_folder(self) -> None:
-        """Makes the index's folder if need be. Raises IndexUnavailable if that fails, or if others can enter it."""
+        """Makes the index's folder if need be. Raises IndexUnavailable if that fails, or if others own it or can enter it."""
         folder = os.path.dirname(self.path)
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -115,17 +119,47 @@ class IndexFile:
                 f"the index folder cannot be made ({error.strerror})",
                 hint="set SESSION_HISTORY_INDEX to a file in a folder of your own",
             ) from error
+        if hasattr(os, "geteuid") and st.st_uid != os.geteuid():
+            raise _of_another("folder")
         if os.name == "posix" and st.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             raise IndexUnavailable(
                 "the index folder can be entered by others",
                 hint="set SESSION_HISTORY_INDEX to a file in a folder of its own, or run `session-history doctor`",
             )
         with contextlib.suppress(OSError):
-            mode = os.lstat(self.path).st_mode
-            if not stat.S_ISREG(mode):
+            st = os.lstat(self.path)
+            if not stat.S_ISREG(st.st_mode):
                 raise IndexUnavailable("the index path is not a regular file", hint="choose another index file")
-            if os.name == "posix" and mode & (stat.S_IRWXG | stat.S_IRWXO):
-                os.chmod(self.path, 0o600)
+            if hasattr(os, "geteuid") and st.st_uid != os.geteuid():
+                raise _of_another("file")
+
+    def is_ours(self) -> bool | None:
+        """Whether the file bears our mark; None if there is none, or an empty one. Nothing of it is changed.
+
+        Asked by SQLite: had this process opened the file itself, closing it would drop the locks that it has on it.
+        """
+        if not os.path.exists(self.path) or os.path.getsize(self.path) == 0:
+            return None
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        try:
+            connection = apsw.Connection(_uri(self.path) + "?mode=ro&immutable=1", flags=flags)
+            try:
+                return bool(connection.pragma("application_id") == APPLICATION_ID)
+            finally:
+                connection.close(True)
+        except (apsw.NotADBError, apsw.CorruptError):
+            return False
+
+    def refuse_foreign(self) -> None:
+        """Raises IndexUnavailable if the path names a file of the user's: one without our mark where no index was made
+        before (the lock for that would lie beside it), or a transcript."""
+        if self.is_ours() is False:
+            self.refuse_transcript()
+            if not os.path.exists(self.path + _MAKING):
+                raise IndexUnavailable(
+                    "the index path names a file that is no index of this program; it was left as it is",
+                    hint="choose another index file",
+                )
 
     def _open_sound(self) -> tuple[apsw.Connection, Identity] | None:
         """A connection if the file is an index of this version, None if it is anything else or absent."""
@@ -135,10 +169,12 @@ class IndexFile:
                 return None
             connection: apsw.Connection | None = None
             try:
+                if not self.is_ours():
+                    return None
+                if os.name == "posix" and os.stat(self.path).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+                    os.chmod(self.path, 0o600)
                 connection = self._open()
-                application = connection.pragma("application_id")
-                version = connection.pragma("user_version")
-                sound = application == APPLICATION_ID and version == VERSION and self._has_tables(connection)
+                sound = connection.pragma("user_version") == VERSION and self._has_tables(connection)
                 if sound:
                     with reading(connection):
                         check(connection, thorough=False)
@@ -198,17 +234,13 @@ class IndexFile:
 
     def _make(self) -> None:
         """Puts an empty index in the place of whatever is there. The caller holds the lock."""
-        self.refuse_transcript()
-        # The file goes before its log, so that nobody can open it without; what is left of a log is never seen by the
-        # next file (it would be replayed over it), because that is made only when all is gone.
-        for suffix in ("", *_COMPANIONS):
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(self.path + suffix)
+        self._clear_away()
         # Made with its mode before SQLite sees it: the -wal and -shm files take the mode of the database.
         os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = open_database(self.path, apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.set_busy_timeout(BUSY_MS)
+            connection.pragma("application_id", APPLICATION_ID)  # before all else: from now on the file is ours
             connection.pragma("page_size", 8192)
             connection.pragma("auto_vacuum", "incremental")
             connection.pragma("journal_mode", "wal")
@@ -220,15 +252,33 @@ class IndexFile:
                 )
                 counts = {**dict.fromkeys(NOTES, 0), **quick_counts(connection)}
                 connection.executemany("INSERT INTO meta VALUES(?,?)", list(counts.items()))
-                connection.pragma("application_id", APPLICATION_ID)
                 connection.pragma("user_version", VERSION)
         finally:
             connection.close(True)
 
+    def _clear_away(self) -> None:
+        """Removes an index of ours; a file without our mark is given another name.
+
+        The file goes before its log, so that nobody can open it without; what is left of a log is never seen by the next
+        file (it would be replayed over it), because that is made only when all is gone.
+        """
+        aside = None
+        if self.is_ours() is False:
+            self.refuse_transcript()
+            numbered = (f"{self.path}.aside-{number}" for number in count(1))
+            aside = next(name for name in numbered if not os.path.lexists(name))
+            log_warning("what stood in the place of the index is no index of ours; it is now called %s", aside)
+        for suffix in ("", *_COMPANIONS):
+            with contextlib.suppress(FileNotFoundError):
+                if aside is None:
+                    os.remove(self.path + suffix)
+                else:
+                    os.rename(self.path + suffix, aside + suffix)
+
     def refuse_transcript(self) -> None:
         """Raises IndexUnavailable if the path names a transcript."""
-        # A slip in a setting must not cost a transcript; an index never begins so. (Looked at only here: closing a file
-        # drops this process's locks on it, so a file with a live connection must never be opened beside SQLite.)
+        # A slip in a setting must not cost a transcript; an index never begins so. (Only where there is no connection to
+        # the file: closing it here would drop this process's locks.)
         with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as file:
             if file.read(1) in (b"{", b"\xef"):
                 raise IndexUnavailable(
@@ -280,6 +330,13 @@ def _uri(path: str) -> str:
     from urllib.parse import quote
 
     return "file:" + quote(os.fsencode(path.replace("\\", "/") if sys.platform == "win32" else path))
+
+
+def _of_another(what: str) -> IndexUnavailable:
+    return IndexUnavailable(
+        f"the index {what} belongs to another user",
+        hint="set SESSION_HISTORY_INDEX to a file in a folder of your own; if it was made by a call as root, have root delete it",
+    )
 
 
 def worker_lock(index: str) -> FileLock:

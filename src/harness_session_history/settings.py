@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from .errors import InvalidRequest, log_warning
-from .model.names import MAX_ID_CHARS
+from .model.names import INDEX_NAME, MAX_ID_CHARS
 from .model.sources import Root
 
 PathArgument = str | os.PathLike[str]
@@ -149,7 +149,7 @@ def _default_index(roots: tuple[Root, ...]) -> str:
         raise _homeless() from problem
     if folder.startswith("~"):
         raise _homeless()
-    return os.path.join(_from_here("the cache folder", folder), name, "history.sqlite3")
+    return os.path.join(_from_here("the cache folder", folder), name, INDEX_NAME)
 
 
 def _current(argument: object, environ: Mapping[str, str]) -> str | None:

@@ -16,6 +16,7 @@ from itertools import count
 import apsw
 
 from ..errors import IndexUnavailable, log_warning
+from ..model.names import INDEX_NAME
 from .lock import FileLock
 from .schema import APPLICATION_ID, NOTES, TABLE_NAMES, TABLES, VERSION, Unsound, check, quick_counts
 
@@ -151,11 +152,11 @@ class IndexFile:
             return False
 
     def refuse_foreign(self) -> None:
-        """Raises IndexUnavailable if the path names a file of the user's: one without our mark where no index was made
-        before (the lock for that would lie beside it), or a transcript."""
+        """Raises IndexUnavailable if the path names a file of the user's: a transcript, or one without our mark under
+        another name than ours, where no index was made before (the lock for that would lie beside it)."""
         if self.is_ours() is False:
             self.refuse_transcript()
-            if not os.path.exists(self.path + _MAKING):
+            if os.path.basename(self.path) != INDEX_NAME and not os.path.exists(self.path + _MAKING):
                 raise IndexUnavailable(
                     "the index path names a file that is no index of this program; it was left as it is",
                     hint="choose another index file",

@@ -18,6 +18,9 @@ from typing import Final
 MAX_ID_CHARS = 128
 """The longest session id, in characters, that a caller can ask for (contract: arguments)."""
 
+INDEX_NAME = "history.sqlite3"
+"""What an index file is called where nobody names it."""
+
 # The patterns stay sources: `re` compiles and keeps them at their first use, so that importing costs nothing.
 _NAME = rb"(?s)(?P<stem>.*)\.jsonl(?P<marks>(?:\.(?:reset|deleted)\.[0-9][0-9TZtz:._+-]*)*)"
 _STEM = (

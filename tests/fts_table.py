@@ -5,6 +5,7 @@ from __future__ import annotations
 import apsw
 from hypothesis import strategies as st
 
+from harness_session_history.search.expression import Expression
 from harness_session_history.search.query import parse
 from harness_session_history.text.analysis import TOKENIZER, document
 
@@ -34,8 +35,8 @@ def table(*texts: str) -> apsw.Connection:
     return connection
 
 
-def rows(connection: apsw.Connection, expression: str) -> list[int]:
-    return [row[0] for row in connection.execute("SELECT rowid FROM search WHERE search MATCH ?", (expression,))]
+def rows(connection: apsw.Connection, expression: Expression) -> list[int]:
+    return [row[0] for row in connection.execute("SELECT rowid FROM search WHERE search MATCH ?", (str(expression),))]
 
 
 def found(query: str, *texts: str) -> list[str]:

@@ -12,6 +12,7 @@ import apsw
 
 from ..errors import InvalidRequest
 from ..request import SearchRequest
+from ..search.expression import Expression, Phrase
 from ..search.match import Matcher
 from ..search.query import Query, Term, parse
 from ..search.rank import Searcher
@@ -109,7 +110,7 @@ class _Helper:
         return count
 
     def _verified(
-        self, terms: Sequence[Term], expression: str, searcher: Searcher, count: int
+        self, terms: Sequence[Term], expression: Expression, searcher: Searcher, count: int
     ) -> tuple[list[int], int]:
         """Of the newest rows that match an expression those that really hold these terms, and how many of all `count` do:
         exact if there was time to look at all."""
@@ -169,7 +170,7 @@ class _Helper:
             at = folded.find(part)
             if at < 0:
                 return term.text
-            if not self.searcher.exists(f'"{part}"'):
+            if not self.searcher.exists(Phrase((part,))):
                 better = self._written(corrections(self.searcher, part, until)) or part
                 cased = better.capitalize() if text[at].isupper() else better
                 text, folded = (

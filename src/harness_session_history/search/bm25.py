@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import apsw
 
 if TYPE_CHECKING:
+    from .expression import Expression
     from .query import Term
 
 
@@ -20,7 +21,7 @@ class Weigher:
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
         #: In how many rows of the index an expression was found, since it changed last.
-        self.frequencies: dict[str, int] = {}
+        self.frequencies: dict[Expression, int] = {}
         self._revision: int | None = None
         self._mean = 0.0
         self._rarities: Sequence[float] = (1.0,)
@@ -36,7 +37,7 @@ class Weigher:
     def set(self, terms: Sequence[Term], rarities: Sequence[float]) -> None:
         """What rows are scored for from now on."""
         self._rarities = rarities
-        self._groups = [at for at, term in enumerate(terms) for _ in range(phrases_of(term))]
+        self._groups = [at for at, term in enumerate(terms) for _ in term.expression.phrases]
 
     def _weigh(self, api: apsw.FTS5ExtensionApi, *_: object) -> float:
         if not self._mean:
@@ -51,8 +52,3 @@ class Weigher:
             for column in api.phrase_locations(phrase):
                 counts[group] += len(column)
         return sum([r * c * (K1 + 1) / (c + norm) for r, c in zip(rarities, counts, strict=True) if c])
-
-
-def phrases_of(term: Term) -> int:
-    """How many FTS5 phrases a term's expression has (each is one quoted string; words hold no quotes)."""
-    return term.expression.count('"') // 2

@@ -7,15 +7,15 @@ words, ``OR``, ``AND``, ``*`` and one column filter, so nothing typed ever reach
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from ..errors import InvalidRequest
 from ..text.analysis import is_unspaced
 from ..text.tokens import Reading, beginnings, read, relatives
+from .expression import Expression, Phrase, all_of, any_of
 
 MAX_CHARS = 512
 MAX_BYTES = 512
@@ -51,7 +51,7 @@ class Term(NamedTuple):
 
     text: str
     kind: Literal["word", "phrase", "prefix"]
-    expression: str
+    expression: Expression
     tokens: tuple[str, ...]
     literal: bool
     words: tuple[Word, ...]
@@ -70,8 +70,8 @@ class Query(NamedTuple):
     terms: tuple[Term, ...]
 
     @property
-    def expression(self) -> str:
-        """The FTS5 expression that requires every term."""
+    def expression(self) -> Expression:
+        """What requires every term."""
         return conjunction(self.terms)
 
     @property
@@ -80,27 +80,9 @@ class Query(NamedTuple):
         return any(term.literal for term in self.terms)
 
 
-def conjunction(terms: Iterable[Term]) -> str:
-    """The FTS5 expression that requires every one of some terms."""
-    return " AND ".join([term.expression for term in terms])
-
-
-def conjuncts(expression: str) -> list[str]:
-    """The parts of an expression of ours that are all required."""
-    parts, depth, start = [], 0, 0
-    for found in re.finditer(r"[()]| AND ", expression):
-        if found[0] != " AND ":
-            depth += 1 if found[0] == "(" else -1
-        elif not depth:
-            parts.append(expression[start : found.start()])
-            start = found.end()
-    return [*parts, expression[start:]]
-
-
-def words_of_phrase(part: str) -> list[str]:
-    """Where a part of an expression is for a phrase, an expression for each of its words; else the part itself."""
-    words = part.split('"')[1].split()
-    return [_quoted([word]) for word in words] if len(words) > 1 else [part]
+def conjunction(terms: Iterable[Term]) -> Expression:
+    """What requires every one of some terms."""
+    return all_of([term.expression for term in terms])
 
 
 def parse(query: str, *, most_bytes: int = MAX_BYTES) -> Query:
@@ -112,13 +94,13 @@ def parse(query: str, *, most_bytes: int = MAX_BYTES) -> Query:
 
 @lru_cache(64)  # a call's query is parsed to refuse it at once, and again to answer it
 def _parsed(query: str) -> Query:
-    terms: dict[str, Term] = {}
+    terms: dict[tuple[Expression, bool], Term] = {}
     for number, (text, content, quoted, starred) in enumerate(_typed(query), 1):
         if number > MAX_TERMS:
             raise _invalid(f"has more than {MAX_TERMS} terms", "Keep the few most telling words.")
         term = _term(text, content, quoted, starred)
         if term is not None:
-            terms.setdefault(f"{term.expression} {term.quoted}", term)
+            terms.setdefault((term.expression, term.quoted), term)
     if not terms:
         raise _invalid("has nothing to search for", "Name at least one word, number or identifier.")
     return Query(query, tuple(terms.values()))
@@ -229,31 +211,21 @@ def _words(reading: Reading, inflected: bool) -> tuple[Word, ...]:
     return tuple(words)
 
 
-def _quoted(words: Iterable[str]) -> str:
-    return '"' + " ".join(words) + '"'
-
-
-def _either(expressions: Iterable[str]) -> str:
-    distinct = list(dict.fromkeys(expressions))
-    return distinct[0] if len(distinct) == 1 else "(" + " OR ".join(distinct) + ")"
-
-
-def _expression(words: tuple[Word, ...]) -> tuple[str, bool]:
+def _expression(words: tuple[Word, ...]) -> tuple[Expression, bool]:
     """Finds at least ``words`` one behind the other, each in its parts or as a whole; and whether it finds nothing else."""
-    parts = [list(word.parts) for word in words]
     wholes = [word.whole for word in words]
-    phrases = [_quoted([part for some in parts for part in some]), _quoted(wholes)]
+    phrases: list[Expression] = [Phrase(tuple([part for word in words for part in word.parts])), Phrase(tuple(wholes))]
     for place, word in enumerate(words):
-        phrases += [_quoted([*wholes[:place], relative, *wholes[place + 1 :]]) for relative in word.relatives]
-    scattered = _scattered(words, [_alone(word) for word in words], [_quoted([w]) for w in wholes])
-    return _either([*phrases, *scattered]), not scattered
+        phrases += [Phrase((*wholes[:place], relative, *wholes[place + 1 :])) for relative in word.relatives]
+    scattered = _scattered(words, [_alone(word) for word in words], [Phrase((w,), column="whole") for w in wholes])
+    return any_of([*phrases, *scattered]), not scattered
 
 
-def _alone(word: Word) -> str:
-    return _either([_quoted(word.parts), _quoted([word.whole]), *[_quoted([relative]) for relative in word.relatives]])
+def _alone(word: Word) -> Expression:
+    return any_of(map(Phrase, (word.parts, (word.whole,), *[(relative,) for relative in word.relatives])))
 
 
-def _scattered(words: tuple[Word, ...], alone: list[str], wholes: list[str]) -> list[str]:
+def _scattered(words: tuple[Word, ...], alone: list[Expression], wholes: Sequence[Expression]) -> list[Expression]:
     """Finds ``words`` where some of them are identifiers in the entry though typed without capitals.
 
     ``"github action"`` must find GitHub action: there ``body`` holds git, hub, action, and ``github`` is in ``whole``.
@@ -266,26 +238,25 @@ def _scattered(words: tuple[Word, ...], alone: list[str], wholes: list[str]) -> 
         for word, whole in zip(words, wholes, strict=True)
         if len(word.whole) > 2 and word.whole not in _COMMON.split() and not word.whole.isnumeric()
     ]
-    return [f"({' AND '.join(alone)} AND whole : {_either(named)})"] if named else []
+    return [all_of([*alone, any_of(named)])] if named else []
 
 
-def _prefix_expression(words: tuple[Word, ...]) -> tuple[str, bool]:
+def _prefix_expression(words: tuple[Word, ...]) -> tuple[Expression, bool]:
     """Finds at least what begins with ``words``, and whether it finds nothing else."""
     *before, last = words
     split = [part for word in before for part in word.parts] + list(last.parts[:-1])
     starts, exact = beginnings(last.parts[-1])
-    found = [_quoted([*split, word]) + star for word, star in starts]
-    alone = [_quoted([*last.parts[:-1], word]) + star for word, star in starts]
+    found: list[Expression] = [Phrase((*split, word), prefix) for word, prefix in starts]
+    alone: list[Expression] = [Phrase((*last.parts[:-1], word), prefix) for word, prefix in starts]
     wholes, _ = beginnings(last.whole)
     if len(last.parts) > 1:
-        joined = [_quoted([word]) + star for word, star in wholes]
-        alone += joined
-        found += [_quoted([*[word.whole for word in before], word]) + star for word, star in wholes]
+        alone += [Phrase((word,), prefix) for word, prefix in wholes]
+        found += [Phrase((*[word.whole for word in before], word), prefix) for word, prefix in wholes]
     if before:
-        named = [_either([_quoted([word]) + star for word, star in wholes])]
+        named = any_of([Phrase((word,), prefix, "whole") for word, prefix in wholes])
         found += _scattered(
             words,
-            [*[_alone(word) for word in before], _either(alone)],
-            [*[_quoted([word.whole]) for word in before], *named],
+            [*[_alone(word) for word in before], any_of(alone)],
+            [*[Phrase((word.whole,), column="whole") for word in before], named],
         )
-    return _either(found), exact and len(words) == 1 and len(last.parts) == 1
+    return any_of(found), exact and len(words) == 1 and len(last.parts) == 1

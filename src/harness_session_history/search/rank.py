@@ -17,6 +17,7 @@ from functools import partial
 from itertools import groupby
 from typing import TypeAlias
 
+from .expression import Expression
 from .query import Query, Term, conjunction
 from .scan import NEVER, Row, Scanner
 
@@ -56,7 +57,7 @@ class Searcher(Scanner):
         found, everything = self._latest(conjunction(terms), most)
         return Ranked(found, everything)
 
-    def _latest(self, expression: str, most: int) -> tuple[list[Row], bool]:
+    def _latest(self, expression: Expression, most: int) -> tuple[list[Row], bool]:
         """The matches of the sessions that were active last with their scores, at most `most`, and whether these are all."""
         alone = self.scope.sessions is not None and len(self.scope.sessions) == 1
         share = most if alone else max(1, most * PER_SESSION // RANKED)

@@ -23,7 +23,7 @@ from ..index.connection import Limited
 from ..index.schema import SLOT_SHIFT, integers
 from ..index.spans import Spans
 from .bm25 import Weigher
-from .query import conjuncts, words_of_phrase
+from .expression import Expression, Phrase
 from .scope import Scope
 from .vocabulary import ALONE, BESIDE_OTHERS, Vocabulary
 
@@ -82,14 +82,14 @@ class Scanner:
 
     # -- scanning -----------------------------------------------------------------------------------------------------
 
-    def matches(self, expression: str, limit: int) -> list[int]:
+    def matches(self, expression: Expression, limit: int) -> list[int]:
         """Rows in scope that match, of the sessions that were active last, and of each its last ones first; at most
         `limit`."""
         sessions = self.by_session(self.spelled_out(expression), limit, share=limit)
         return list(islice((row for _, rows in sessions for row, _ in rows), limit))
 
     def of_session(
-        self, expression: str, session: int, limit: int, *, below: int = LAST, weigh: bool = False
+        self, expression: Expression, session: int, limit: int, *, below: int = LAST, weigh: bool = False
     ) -> list[Row]:
         """The last matching rows of one session, those `below` a row, at most `limit`; none if it is not in scope."""
         low, high = self._rows_of(session)
@@ -98,12 +98,12 @@ class Scanner:
         return list(self._execute(expression, low, min(high, below - 1), last=limit, weigh=weigh)) if within else []
 
     def by_session(
-        self, expression: str, wanted: int, *, share: int = 0, weigh: bool = False, oldest: bool = False
+        self, expression: Expression, wanted: int, *, share: int = 0, weigh: bool = False, oldest: bool = False
     ) -> Iterator[tuple[int, list[Row]]]:
         """The sessions that have matches, those that were active last first, or those that began first; each with its
         rows, the last first, at most `share` (0: all). About so many rows will be `wanted` of all together."""
         order = self.began if oldest else self.ended
-        frequency = self._rarest(expression) // len(conjuncts(expression))
+        frequency = self._rarest(expression) // len(expression.required)
         if frequency <= 2 * wanted:
             found = self._grouped(self._execute(expression, *self._everything, weigh=weigh), share)
             for key in sorted(found, key=lambda key: (order(key), self.sessions[key].session_id)):
@@ -116,7 +116,7 @@ class Scanner:
             found = self._of_sessions(expression, block, share, weigh)
             yield from ((key, found[key]) for key in block if key in found)
             at, given = at + some, given + sum(map(len, found.values()))
-            some = len(keys) if "*" in expression else at * max(1, min(GROWTH, wanted // max(1, given)))
+            some = len(keys) if expression.has_prefix else at * max(1, min(GROWTH, wanted // max(1, given)))
 
     def began(self, key: int) -> int:
         """When the first entry of a session was written."""
@@ -133,9 +133,11 @@ class Scanner:
         totals = enumerate(accumulate(self.sessions[key].messages for key in keys), 1)
         return next((count for count, total in totals if total >= messages), len(keys))
 
-    def _of_sessions(self, expression: str, keys: Sequence[int], share: int, weigh: bool) -> dict[int, list[Row]]:
+    def _of_sessions(
+        self, expression: Expression, keys: Sequence[int], share: int, weigh: bool
+    ) -> dict[int, list[Row]]:
         """The matching rows of these sessions, the last of each first, at most `share`."""
-        alone = share and "*" not in expression
+        alone = share and not expression.has_prefix
         large = {key for key in keys if self.sessions[key].messages > MODERATE} if alone else set()
         found = {key: list(self._execute(expression, *self._rows_of(key), last=share, weigh=weigh)) for key in large}
         for cluster in self._clusters(expression, [key for key in keys if key not in large] if large else keys):
@@ -156,13 +158,13 @@ class Scanner:
             return 0, LAST, "", []
         return self._only(sorted(self.keys)) if self.keys else (1, 0, "", [])
 
-    def _clusters(self, expression: str, keys: Sequence[int]) -> Iterator[list[int]]:
+    def _clusters(self, expression: Expression, keys: Sequence[int]) -> Iterator[list[int]]:
         """These sessions, ascending, those together that one statement should look into: what lies between two of them
         costs less to look at than a statement."""
-        if "*" in expression or len(keys) < 2:
+        if expression.has_prefix or len(keys) < 2:
             yield from [sorted(keys)] if keys else []
             return
-        cost = STATEMENT_COST * min(COSTLIEST, 1 + expression.count('"') // 20)
+        cost = STATEMENT_COST * min(COSTLIEST, 1 + len(expression.phrases) // 10)
         gap = cost * len(self.sessions) // max(1, self._rarest(expression))
         wanted, everything = sorted(keys), self.catalog.ordered_keys()
         start, last = 0, bisect_left(everything, wanted[0])
@@ -193,7 +195,7 @@ class Scanner:
 
     def _execute(
         self,
-        expression: str,
+        expression: Expression,
         low: int,
         high: int,
         only: str = "",
@@ -208,7 +210,7 @@ class Scanner:
             f"{self._condition}{only} ORDER BY rowid {'DESC' if last else 'ASC'} LIMIT ?"
         )
         bindings = map(apsw.carray, (*self._values, *slots))
-        return self.connection.execute(sql, (expression, low, high, *bindings, last or -1))
+        return self.connection.execute(sql, (str(expression), low, high, *bindings, last or -1))
 
     # -- counting -----------------------------------------------------------------------------------------------------
 
@@ -218,17 +220,17 @@ class Scanner:
         row = self.connection.execute("SELECT value FROM meta WHERE name='documents'").fetchone()
         return int(row[0] or 0) if row else 0
 
-    def frequency(self, expression: str) -> int:
+    def frequency(self, expression: Expression) -> int:
         """How many rows of the index match, in scope or not: exact in a small index and below COUNTED, else an estimate."""
         expression = self.spelled_out(expression)
-        if self.documents > SMALL and ("*" in expression or expression.count('"') > 2 * FEW_PHRASES):
+        if self.documents > SMALL and (expression.has_prefix or len(expression.phrases) > FEW_PHRASES):
             return self.documents // PREFIX_SHARE
         known = self.weigher.frequencies.get(expression)
         if known is None:
             known = self.weigher.frequencies[expression] = self._frequency(expression)
         return known
 
-    def _frequency(self, expression: str) -> int:
+    def _frequency(self, expression: Expression) -> int:
         if self.documents <= SMALL:
             return self._counted(expression)
         counted = self._counted(expression, limit=COUNTED)
@@ -247,7 +249,7 @@ class Scanner:
 
     def _counted(
         self,
-        expression: str,
+        expression: Expression,
         low: int = 0,
         high: int = LAST,
         only: str = "",
@@ -256,20 +258,24 @@ class Scanner:
     ) -> int:
         """How many rows from `low` to `high` match, up to `limit`."""
         rows = f"SELECT rowid FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ?{only} LIMIT ?"
-        bindings = (expression, low, high, *map(apsw.carray, slots), limit)
+        bindings = (str(expression), low, high, *map(apsw.carray, slots), limit)
         found = self.connection.execute(f"SELECT count(*) FROM ({rows})", bindings).fetchone()
         return int(found[0]) if found else 0
 
-    def _rarest(self, expression: str) -> int:
+    def _rarest(self, expression: Expression) -> int:
         """In about how many rows the rarest word stands that is required."""
-        return min([self.frequency(word) for part in conjuncts(expression) for word in words_of_phrase(part)])
+        parts: list[Expression] = []
+        for part in expression.required:  # of several ways to say it, the first stands for all
+            words = part.phrases[0].words
+            parts += [Phrase((word,)) for word in words] if len(words) > 1 else [part]
+        return min(map(self.frequency, parts))
 
-    def spelled_out(self, expression: str, terms: int = 1) -> str:
+    def spelled_out(self, expression: Expression, terms: int = 1) -> Expression:
         """An expression with the words in place of its prefixes, where it is sought in that way (beside other `terms`)."""
-        most = ALONE if terms == 1 and " AND " not in expression else BESIDE_OTHERS
+        most = ALONE if terms == 1 and not expression.conjoins else BESIDE_OTHERS
         return self._vocabulary.spelled_out(expression, most)
 
-    def count(self, expression: str, seconds: float = COUNT_SECONDS) -> int:
+    def count(self, expression: Expression, seconds: float = COUNT_SECONDS) -> int:
         """How many rows in scope match: exact, unless counting takes longer than so many seconds (then an estimate); in
         a small index always exact."""
         if not self.keys:
@@ -279,11 +285,11 @@ class Scanner:
             low, high, only, slots = self._everything
             with Limited(self.connection, math.inf if small else seconds):
                 return self._counted(expression, low, high, self._condition + only, (*self._values, *slots))
-        if "*" in expression and not self.exists(expression):
+        if expression.has_prefix and not self.exists(expression):
             return 0
         within = sum([self.sessions[key].messages for key in self.keys])
         return self.frequency(expression) * within // max(1, self.documents)
 
-    def exists(self, expression: str) -> bool:
+    def exists(self, expression: Expression) -> bool:
         """Whether anything in the index matches, in scope or not: cheap, and no more than a reason to count."""
         return self._counted(self.spelled_out(expression), limit=1) > 0

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from ..text.tokens import stems
+from .expression import Phrase
 from .query import Term
 from .rank import Searcher
 
@@ -75,7 +76,7 @@ def corrections(searcher: Searcher, word: str, until: float) -> list[str]:
     best: list[str] = []
     most = 0
     for candidate in _slips(word, alphabet):
-        expression = f'"{candidate}"'  # letters and digits only: nothing of it is syntax
+        expression = Phrase((candidate,))
         if searcher.exists(expression):
             frequency = searcher.frequency(expression)
             if frequency > most and searcher.matches(expression, 1):

@@ -6,19 +6,18 @@ For a prefix FTS5 merges the places of all its terms before it gives the first r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import apsw
 
 from ..text.tokens import stems
+from .expression import Expression, Phrase, any_of
 
 #: A prefix of more terms than this is left to FTS5: alone, and where other words are required too (all of its terms are
 #: then looked for at each of theirs).
 ALONE, BESIDE_OTHERS = 4000, 32
 #: What a word may end in whose stem is a given one: FTS5 stems what it is asked for, and a stem has a stem of its own.
 _ENDINGS = ("", "e", "s", "ed", "ing")
-_PREFIX = re.compile(r'"([^" ]+)" \*')
 _TABLE = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, search, instance)"
 #: From term to term: the first one not below a text is found at once, what follows would be all of its places.
 _BEGINNING = """
@@ -37,17 +36,19 @@ class Vocabulary:
         self.connection = connection
         self._words: dict[tuple[str, int], list[str]] = {}
 
-    def spelled_out(self, expression: str, most: int) -> str:
-        """An FTS5 expression that finds the same with the words in place of each prefix of at most so many terms."""
-        return _PREFIX.sub(lambda prefix: self._words_of(prefix, most), expression) if "*" in expression else expression
+    def spelled_out(self, expression: Expression, most: int) -> Expression:
+        """An expression that finds the same with the words in place of each prefix of at most `most` terms."""
+        return expression.replaced(lambda phrase: self._words_of(phrase, most)) if expression.has_prefix else expression
 
-    def _words_of(self, prefix: re.Match[str], most: int) -> str:
-        words = self._words.get((prefix[1], most))
+    def _words_of(self, phrase: Phrase, most: int) -> Expression:
+        if not phrase.prefix or len(phrase.words) > 1:
+            return phrase
+        (prefix,) = phrase.words
+        words = self._words.get((prefix, most))
         if words is None:
-            (start,) = stems([prefix[1]])
-            terms = self.beginning(start, most + 1)
-            words = self._words[prefix[1], most] = [] if len(terms) > most else _with_stems(terms)
-        return "(" + " OR ".join([f'"{word}"' for word in words]) + ")" if words else prefix[0]
+            terms = self.beginning(stems([prefix])[0], most + 1)
+            words = self._words[prefix, most] = [] if len(terms) > most else _with_stems(terms)
+        return any_of([Phrase((word,), column=phrase.column) for word in words]) if words else phrase
 
     def beginning(self, start: str, most: int) -> list[str]:
         """The first `most` terms that begin with `start`."""

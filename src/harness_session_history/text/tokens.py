@@ -267,21 +267,21 @@ def relatives(token: Token) -> tuple[str, ...]:
     return ()
 
 
-def beginnings(start: str) -> tuple[list[tuple[str, str]], bool]:
-    """(word, "" or " *") whose stems, or beginnings of stems, cover every word that begins with ``start``.
+def beginnings(start: str) -> tuple[list[tuple[str, bool]], bool]:
+    """(word, whether as a prefix) whose stems, or beginnings of stems, cover every word that begins with ``start``.
 
     The table holds stems, and FTS5 stems a prefix too: ``migrati`` begins migration, whose stem is migrat. Second:
     whether they cover nothing else.
     """
     stable = _stable(start)
     exact = stable == [start] and start[-1] not in "eil"  # the letters which the stemmer puts in place of others
-    found = [(word, " *") for word in stable]
+    found = [(word, True) for word in stable]
     seen = set()
     inflected = _inflected(start)
     for word, stem in zip(inflected, stems(inflected), strict=True):
         if stem not in seen and not any(stem.startswith(known) for known in stable):
             seen.add(stem)
-            found.append((word, ""))
+            found.append((word, False))
     return found, exact and not seen
 
 

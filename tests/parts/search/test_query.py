@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from fts_table import found, rows, table, texts, words
 from harness_session_history.errors import InvalidRequest
+from harness_session_history.search.expression import Phrase, all_of, any_of
 from harness_session_history.search.match import Matcher
-from harness_session_history.search.query import conjuncts, parse, words_of_phrase
+from harness_session_history.search.query import parse
 from harness_session_history.text.tokens import read
 
 ENGLISH = [
@@ -265,14 +266,21 @@ def test_any_run_of_characters_of_a_script_without_spaces_finds_its_text(
 
 
 def test_an_expression_is_taken_apart_only_between_what_is_required() -> None:
-    expression = parse('one deployed "two three" pre*').expression
-    parts = conjuncts(expression)
-    assert parts == [term.expression for term in parse('one deployed "two three" pre*').terms]
-    assert " AND ".join(parts) == expression
+    query = parse('one deployed "two three" pre*')
+    assert query.expression.required == tuple(term.expression for term in query.terms)
+    assert query.expression.phrases == tuple(p for term in query.terms for p in term.expression.phrases)
 
 
-def test_a_phrase_in_an_expression_is_told_from_a_word() -> None:
-    assert [words_of_phrase(term.expression) for term in parse('one "two three"').terms] == [
-        ['"one"'],
-        ['"two"', '"three"'],
-    ]
+def test_an_expression_is_written_as_fts5_reads_it() -> None:
+    one, two = Phrase(("one", "two")), Phrase(("th",), prefix=True, column="whole")
+    assert str(all_of([one, any_of([one, two]), any_of([two, two])])) == (
+        '("one two" AND ("one two" OR whole : "th" *) AND whole : "th" *)'
+    )
+
+
+def test_what_stands_in_place_of_a_phrase_stands_there_only() -> None:
+    one, two = Phrase(("one",)), Phrase(("two",), prefix=True)
+    expression = all_of([one, any_of([one, two])])
+    replaced = expression.replaced(lambda phrase: any_of([phrase, Phrase(("more",))]) if phrase.prefix else phrase)
+    assert str(replaced) == '("one" AND ("one" OR ("two" * OR "more")))'
+    assert expression.has_prefix and expression.conjoins and not one.has_prefix and not any_of([one, two]).conjoins

@@ -11,6 +11,7 @@ from harness_session_history.index.catalog import Catalog
 from harness_session_history.index.file import IndexFile
 from harness_session_history.search import rank, scan
 from harness_session_history.search.bm25 import Weigher
+from harness_session_history.search.expression import Expression
 from harness_session_history.search.query import parse
 from harness_session_history.search.rank import Searcher
 from harness_session_history.search.scope import Scope
@@ -40,10 +41,11 @@ class Index:
         scope = Scope(sessions=None if keys is None else frozenset(keys))
         return Searcher(self.connection, Weigher(self.connection), scope, self.catalog)
 
-    def rows(self, expression: str, keys: list[int] | None) -> list[tuple[int, list[int]]]:
+    def rows(self, expression: Expression, keys: list[int] | None) -> list[tuple[int, list[int]]]:
         """The sessions that have matches, the one that was active last first, with their rows."""
         found = [
-            row for (row,) in self.connection.execute("SELECT rowid FROM search WHERE search MATCH ?", (expression,))
+            row
+            for (row,) in self.connection.execute("SELECT rowid FROM search WHERE search MATCH ?", (str(expression),))
         ]
         rows = []
         for key in self.catalog.latest_keys():

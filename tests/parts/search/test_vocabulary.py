@@ -15,7 +15,7 @@ from harness_session_history.search.vocabulary import Vocabulary
 
 
 def spelled_out(connection: apsw.Connection, query: str, most: int = 500) -> str:
-    return Vocabulary(connection).spelled_out(parse(query).expression, most)
+    return str(Vocabulary(connection).spelled_out(parse(query).expression, most))
 
 
 def test_the_terms_that_begin_with_something_come_in_order() -> None:

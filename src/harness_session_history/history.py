@@ -14,8 +14,9 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from .engine.threads import REFRESH_SECONDS, CallThreads, Late
+from .engine.threads import CallThreads, Late
 from .errors import InvalidRequest, SessionHistoryError, SessionNotFound
+from .model.limits import LIMITS
 from .request import ARGUMENTS, Arguments, build_request
 from .response import HistoryResult
 from .settings import CATCH_UP_SECONDS, VARIABLES, Settings
@@ -185,7 +186,7 @@ class _Work:
 
     async def awaited(self, work: Callable[[Callable[[], bool]], T], request: AnyRequest) -> T:
         """What `work` gives in a thread; a refresh that no thread was free for is incomplete."""
-        deadline = time.monotonic() + REFRESH_SECONDS if request.refresh else None
+        deadline = time.monotonic() + LIMITS.refresh_seconds if request.refresh else None
         try:
             return await self.threads.awaited(work, writes=request.refresh, deadline=deadline)
         except Late:

@@ -15,11 +15,11 @@ import apsw
 import pytest
 
 from harness_session_history import IndexUnavailable, SessionHistory
-from harness_session_history.answer import compose as answering
 from harness_session_history.engine import supervisor as maintenance
 from harness_session_history.index.file import LOG_BYTES, worker_lock
 from harness_session_history.index.lock import FileLock
 from harness_session_history.index.upkeep import truncate_log
+from harness_session_history.model.limits import LIMITS
 from index_contents import contents
 from world import World, append
 
@@ -188,7 +188,7 @@ def test_work_in_the_foreground_is_refused_while_a_worker_runs(world: World) -> 
 
 
 def test_watching_takes_in_what_comes_until_it_is_cancelled(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(LIMITS, "watch_seconds", 0.05)
     behind(world)
     history = world.history()
 
@@ -326,7 +326,7 @@ def test_a_worker_is_called_for_what_a_refresh_has_left_to_purge(world: World, s
 
 
 def test_a_purge_waits_for_a_reader_that_holds_the_log(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness_session_history.index.upkeep.PATIENCE_MS", 10)
+    monkeypatch.setattr(LIMITS, "patience_ms", 10)
     world.say("b", "other")
     session = world.say("a", "secretword")
     world.refresh()
@@ -429,7 +429,7 @@ def test_the_log_is_emptied_after_a_large_refresh(world: World) -> None:
 def test_a_long_reader_holds_nobody_up_and_the_log_shrinks_when_it_ends(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness_session_history.index.upkeep.PATIENCE_MS", 10)
+    monkeypatch.setattr(LIMITS, "patience_ms", 10)
     world.say("a", "word")
     world.refresh()
     reader = apsw.Connection(str(world.index))
@@ -453,7 +453,7 @@ def test_a_worker_is_called_for_a_log_that_has_become_long(
 ) -> None:
     world.say("a", "word")
     world.refresh()
-    monkeypatch.setattr(answering, "LONG_LOG_BYTES", 1)
+    monkeypatch.setattr(LIMITS, "long_wal_bytes", 1)
     reader = apsw.Connection(str(world.index))
     reader.execute("SELECT count(*) FROM spans").get  # noqa: B018  (keeps the log from being removed)
     world.history(maintenance=True)
@@ -525,8 +525,8 @@ def test_segments_that_a_large_refresh_had_no_time_to_join_are_left_to_maintenan
     for n in range(12):
         world.say(f"s{n}", f"word{n} common")
         world.refresh()
-    monkeypatch.setattr("harness_session_history.refresh.run.PARALLEL_BYTES", 0)
-    monkeypatch.setattr("harness_session_history.refresh.run.MERGE_SECONDS", 1e9)
+    monkeypatch.setattr(LIMITS, "parallel_bytes", 0)
+    monkeypatch.setattr(LIMITS, "merge_seconds", 1e9)
     world.say("last", "word12 common")
     world.refresh()
     assert segments(world) == 13

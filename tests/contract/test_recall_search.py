@@ -9,7 +9,7 @@ import pytest
 
 from builder import ArchiveBuilder, SessionBuilder
 from harness_session_history import EntryNotVisible, InvalidRequest, RefreshIncomplete, SessionHistory, SessionNotFound
-from harness_session_history.engine import calls as engine_module
+from harness_session_history.model.limits import LIMITS
 from recall_calls import ask, called, found, history
 
 
@@ -228,8 +228,8 @@ class Busy:
     """Somebody else writes the index all the time."""
 
     def __init__(self, own: SessionHistory, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(engine_module, "RECALL_SECONDS", 0.05)
-        monkeypatch.setattr(engine_module, "REFRESH_SECONDS", 0.05)
+        monkeypatch.setattr(LIMITS, "recall_seconds", 0.05)
+        monkeypatch.setattr(LIMITS, "refresh_seconds", 0.05)
         self.lock = own._engine.index.lock()
 
     def __enter__(self) -> None:

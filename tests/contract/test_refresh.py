@@ -24,9 +24,9 @@ from harness_session_history import (
     SessionNotFound,
 )
 from harness_session_history.archive import files, scanner, transcript
-from harness_session_history.engine import calls as engine_module
 from harness_session_history.index import lock as locks
 from harness_session_history.index.lock import FileLock
+from harness_session_history.model.limits import LIMITS
 from harness_session_history.model.sources import FileIdentity
 from harness_session_history.refresh.extract import Task, read
 from index_contents import contents
@@ -105,8 +105,8 @@ def test_a_change_that_keeps_size_and_time_is_seen(world: World) -> None:
 
 def test_what_was_seen_before_the_snapshot_does_not_vouch_for_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a look is believed, a snapshot that was made after it is compared with a look of its own."""
-    monkeypatch.setattr(scanner, "CHEAP_SECONDS", 0.0)
-    monkeypatch.setattr(scanner, "KEEP_FACTOR", 10_000_000)
+    monkeypatch.setattr(LIMITS, "cheap_seconds", 0.0)
+    monkeypatch.setattr(LIMITS, "keep_factor", 10_000_000)
     session = world.say("a", "one")
     history = world.history()
     world.refresh()
@@ -126,9 +126,9 @@ def test_what_is_likeliest_to_change_is_looked_at_by_every_call(
     world: World, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long a look is believed: a conversation that goes on, begins or goes is seen at once."""
-    monkeypatch.setattr(scanner, "CHEAP_SECONDS", 0.0)
-    monkeypatch.setattr(scanner, "KEEP_FACTOR", 10_000_000)
-    monkeypatch.setattr(scanner, "TICK_SECONDS", -1.0)  # (the folders were made just now)
+    monkeypatch.setattr(LIMITS, "cheap_seconds", 0.0)
+    monkeypatch.setattr(LIMITS, "keep_factor", 10_000_000)
+    monkeypatch.setattr(LIMITS, "tick_seconds", -1.0)  # (the folders were made just now)
     session = world.say("a", "one")
     world.say("b", "one")
     world.refresh()
@@ -144,9 +144,9 @@ def test_what_is_likeliest_to_change_is_looked_at_by_every_call(
 
 
 def test_a_look_is_shared_by_calls_within_two_seconds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanner, "CHEAP_SECONDS", 0.0)
-    monkeypatch.setattr(scanner, "KEEP_FACTOR", 10_000_000)
-    monkeypatch.setattr(scanner, "TICK_SECONDS", -1.0)  # (the folders were made just now)
+    monkeypatch.setattr(LIMITS, "cheap_seconds", 0.0)
+    monkeypatch.setattr(LIMITS, "keep_factor", 10_000_000)
+    monkeypatch.setattr(LIMITS, "tick_seconds", -1.0)  # (the folders were made just now)
     walks: list[float] = []
     plain = scanner.walk
 
@@ -162,7 +162,7 @@ def test_a_look_is_shared_by_calls_within_two_seconds(world: World, monkeypatch:
     world.sources()
     world.sources()
     assert len(walks) == 1
-    monkeypatch.setattr(scanner, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(LIMITS, "fresh_seconds", 0.0)
     world.sources()
     assert len(walks) == 2
 
@@ -459,9 +459,9 @@ def test_a_file_that_vanishes_while_it_is_read_is_no_failure(world: World, monke
 
 
 def test_nobody_sees_a_part_of_a_session(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness_session_history.refresh.indexer.SESSION_ENTRIES", 10)
-    monkeypatch.setattr(transcript, "_CHUNK_NODES", 20)
-    monkeypatch.setattr(transcript, "_BLOCK", 4096)
+    monkeypatch.setattr(LIMITS, "session_entries", 10)
+    monkeypatch.setattr(LIMITS, "chunk_nodes", 20)
+    monkeypatch.setattr(LIMITS, "block_bytes", 4096)
     session = world.session("a")
     for n in range(500):
         session.user(f"word {n}")
@@ -635,7 +635,7 @@ def test_a_refresh_waits_for_another_within_its_own_budget(world: World, monkeyp
     world.refresh()
     session.user("more")
     session.save()
-    monkeypatch.setattr(engine_module, "REFRESH_SECONDS", 0.2)
+    monkeypatch.setattr(LIMITS, "refresh_seconds", 0.2)
     lock = locks.FileLock(str(world.index) + ".lock")
     assert lock.acquire()
     problem = world.refused(RefreshIncomplete, operation="list", refresh=True)
@@ -647,7 +647,7 @@ def test_a_refresh_waits_for_another_within_its_own_budget(world: World, monkeyp
 
 def test_a_first_call_answers_although_another_holds_the_lock(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.say("a", "word")
-    monkeypatch.setattr(engine_module, "FIRST_BUILD_SECONDS", 0.2)
+    monkeypatch.setattr(LIMITS, "first_build_seconds", 0.2)
     world.index.parent.mkdir(mode=0o700)
     lock = locks.FileLock(str(world.index) + ".lock")
     assert lock.acquire()
@@ -880,7 +880,7 @@ def test_catching_up_leaves_much_work_to_maintenance(world: World, monkeypatch: 
     world.say("a", "word")
     world.refresh()
     world.say("b", "later word")
-    monkeypatch.setattr("harness_session_history.refresh.run.ELSEWHERE_BYTES", 1)
+    monkeypatch.setattr(LIMITS, "elsewhere_bytes", 1)
     answer = world.history(catch_up=5.0).ask(query="later")
     assert not answer["results"] and not answer["complete"]
 

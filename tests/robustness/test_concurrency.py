@@ -17,6 +17,7 @@ import pytest
 from harness_session_history import IndexUnavailable, RefreshIncomplete, SessionHistory, SessionHistoryError
 from harness_session_history.engine import calls as engine
 from harness_session_history.index.lock import FileLock
+from harness_session_history.model.limits import LIMITS
 from harness_session_history.refresh.plan import Budget, Outcome
 from index_contents import contents
 from world import World, append
@@ -143,7 +144,7 @@ def test_a_reader_sees_one_snapshot_to_the_end(world: World) -> None:
 def test_a_program_that_locks_the_index_is_waited_for_and_then_reported(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness_session_history.refresh.run.BUSY_MS", 100)
+    monkeypatch.setattr(LIMITS, "busy_ms", 100)
     session = world.say("a", "word")
     world.refresh()
     session.user("more")
@@ -316,7 +317,7 @@ def test_a_refresh_that_waits_for_another_of_its_history_is_incomplete_at_its_de
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history = behind(world)
-    monkeypatch.setattr(engine, "REFRESH_SECONDS", 0.1)
+    monkeypatch.setattr(LIMITS, "refresh_seconds", 0.1)
     done: list[object] = []
     plain = history._engine.updater.refresh
 
@@ -342,7 +343,7 @@ def test_a_refresh_in_a_thread_of_its_own_waits_no_longer_for_a_busy_lane(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     history = behind(world)
-    monkeypatch.setattr(engine, "REFRESH_SECONDS", 0.1)
+    monkeypatch.setattr(LIMITS, "refresh_seconds", 0.1)
 
     async def scenario() -> None:
         async with Busy(world, history):
@@ -353,7 +354,7 @@ def test_a_refresh_in_a_thread_of_its_own_waits_no_longer_for_a_busy_lane(
 
 
 def test_a_first_call_does_not_wait_for_a_busy_lane_to_the_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "FIRST_BUILD_SECONDS", 0.1)
+    monkeypatch.setattr(LIMITS, "first_build_seconds", 0.1)
     world.say("a", "word")
     history = world.history()
 
@@ -367,7 +368,7 @@ def test_a_first_call_does_not_wait_for_a_busy_lane_to_the_end(world: World, mon
 
 
 def test_a_conversation_does_not_wait_for_a_busy_lane_to_the_end(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "RECALL_SECONDS", 0.1)
+    monkeypatch.setattr(LIMITS, "recall_seconds", 0.1)
     session = world.say("a", "word")
     world.refresh()
     session.user("late word")
@@ -394,7 +395,7 @@ def test_reading_ends_so_early_that_what_was_read_can_be_saved_in_time(
         return Outcome()
 
     monkeypatch.setattr(history._engine.updater, "refresh", noted)
-    latest = time.monotonic() + engine.REFRESH_SECONDS - engine.RESERVE_SECONDS
+    latest = time.monotonic() + LIMITS.refresh_seconds - engine.RESERVE_SECONDS
     history.ask(operation="list", refresh=True)
     assert deadlines[0] is not None
-    assert latest <= deadlines[0] <= time.monotonic() + engine.REFRESH_SECONDS - engine.RESERVE_SECONDS
+    assert latest <= deadlines[0] <= time.monotonic() + LIMITS.refresh_seconds - engine.RESERVE_SECONDS

@@ -21,11 +21,11 @@ from world import World, append, history_alone
 # Says when it begins, so that the moment of the kill is not spent on starting Python.
 _WORK = """
 import asyncio, sys
+from harness_session_history.model.limits import LIMITS
 from harness_session_history import SessionHistory
-from harness_session_history.refresh import indexer as intake
-from harness_session_history.index import upkeep
-intake.BATCH_ENTRIES = intake.SESSION_ENTRIES = 60
-upkeep.STEP_PAGES = 2
+from harness_session_history.model.limits import LIMITS
+LIMITS.batch_entries = LIMITS.session_entries = 60
+LIMITS.step_pages = 2
 history = SessionHistory(roots=[sys.argv[1]], index=sys.argv[2], maintenance=False)
 print("begins", flush=True)
 sys.stdin.readline()

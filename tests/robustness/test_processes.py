@@ -20,8 +20,8 @@ from harness_session_history import IndexUnavailable, RefreshIncomplete, Session
 from harness_session_history.doctor.diagnose import diagnose
 from harness_session_history.engine.supervisor import Order
 from harness_session_history.index.lock import FileLock
+from harness_session_history.model.limits import LIMITS
 from harness_session_history.model.sources import FileIdentity
-from harness_session_history.refresh import run as refresh
 from harness_session_history.refresh.extract import Task
 from harness_session_history.refresh.processes import end, start
 from harness_session_history.refresh.readers import read_frame, write_frame
@@ -52,8 +52,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
 
 @pytest.fixture(params=["elsewhere", "parallel"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    name = "ELSEWHERE_BYTES" if request.param == "elsewhere" else "PARALLEL_BYTES"
-    monkeypatch.setattr(refresh, name, 0)
+    name = "elsewhere_bytes" if request.param == "elsewhere" else "parallel_bytes"
+    monkeypatch.setattr(LIMITS, name, 0)
     return str(request.param)
 
 
@@ -184,19 +184,20 @@ def test_an_index_that_cannot_be_written_is_reported(
     lock = Path(str(world.index) + ".lock")
     lock.unlink()
     lock.mkdir()  # where the lock should be
-    monkeypatch.setattr(refresh, "ELSEWHERE_BYTES", 0)
+    monkeypatch.setattr(LIMITS, "elsewhere_bytes", 0)
     assert world.refused(IndexUnavailable, operation="list", refresh=True).hint
     assert len(world.found("common", refresh=False, limit=20)) == 12
 
 
-@pytest.mark.parametrize("name", ["ELSEWHERE_BYTES", "PARALLEL_BYTES"])
+@pytest.mark.parametrize("name", ["elsewhere_bytes", "parallel_bytes"])
 def test_a_killed_caller_leaves_no_process_behind(world: World, name: str) -> None:
     fill(world)
     program = (
         "import asyncio, os, subprocess, sys, time\n"
         "from harness_session_history import SessionHistory\n"
         "from harness_session_history.refresh import indexer as intake, readers as pipeline, run as refresh\n"
-        f"refresh.{name} = 0\n"
+        "from harness_session_history.model.limits import LIMITS\n"
+        f"LIMITS.{name} = 0\n"
         "plain = subprocess.Popen\n"
         "class Told(plain):\n"
         "    def __init__(self, *arguments, **options):\n"
@@ -207,7 +208,7 @@ def test_a_killed_caller_leaves_no_process_behind(world: World, name: str) -> No
         "asyncio.run(history(operation='list', refresh=True))"
     )
     held = FileLock(str(world.index) + ".lock")
-    if name == "ELSEWHERE_BYTES":
+    if name == "elsewhere_bytes":
         world.index.parent.mkdir(mode=0o700)
         assert held.acquire()  # so that the process has to wait
     caller = subprocess.Popen(
@@ -248,7 +249,7 @@ def test_a_killed_process_of_a_refresh_leaves_no_reader_behind(
 ) -> None:
     monkeypatch.setenv("MARK", str(tmp_path))
     for name in ("a", "b"):
-        world.say(name, "word " * (refresh.PARALLEL_BYTES // 9))  # enough for reading processes
+        world.say(name, "word " * (LIMITS.parallel_bytes // 9))  # enough for reading processes
     world.index.parent.mkdir(mode=0o700)
     worker = start("engine.worker", answers=True)
     assert worker.stdin is not None

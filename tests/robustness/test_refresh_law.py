@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from builder import ArchiveBuilder, SessionBuilder, line, stamp, uid
 from harness_session_history import RefreshIncomplete, SessionHistory, SessionNotFound
 from harness_session_history.index.catalog import Catalog
+from harness_session_history.model.limits import LIMITS
 from index_contents import answers, contents, differences
 from world import history_alone
 
@@ -275,10 +276,10 @@ def in_small_pieces(small: bool) -> Iterator[None]:
     """With `small`, every file is a large one, written as it is read."""
     with pytest.MonkeyPatch.context() as patched:
         if small:
-            patched.setattr("harness_session_history.refresh.indexer.SESSION_ENTRIES", 2)
-            patched.setattr("harness_session_history.refresh.indexer.BATCH_ENTRIES", 2)
-            patched.setattr("harness_session_history.archive.transcript._CHUNK_NODES", 2)
-            patched.setattr("harness_session_history.archive.transcript._BLOCK", 300)
+            patched.setattr(LIMITS, "session_entries", 2)
+            patched.setattr(LIMITS, "batch_entries", 2)
+            patched.setattr(LIMITS, "chunk_nodes", 2)
+            patched.setattr(LIMITS, "block_bytes", 300)
         yield
 
 

@@ -12,8 +12,9 @@ import apsw
 from ..archive.registry import Registry
 from ..archive.scanner import ArchiveScanner
 from ..index.connection import IndexHandle
-from ..index.file import LONG_LOG_BYTES, IndexFile
+from ..index.file import IndexFile
 from ..index.freshness import Difference, compare, own_files
+from ..model.limits import LIMITS
 from ..pacing import Cancelled, Turns
 from ..request import AnyRequest, OpenRequest, SearchRequest
 from ..response import WARNING, HistoryResult, iso
@@ -131,7 +132,7 @@ class Answerer:
         return Views(handle.catalog, self.registry.entries(), self.current)
 
     def _log_is_long(self) -> bool:
-        return self.index.log_bytes() > LONG_LOG_BYTES
+        return self.index.log_bytes() > LIMITS.long_wal_bytes
 
 
 def _doubting(freshness: dict[str, Any], count: int) -> dict[str, Any]:

@@ -17,17 +17,13 @@ from typing import Final
 
 import msgspec
 
+from ..model.limits import LIMITS
 from ..model.sources import FileIdentity, Root, SourceFile, Walk, state_of
 from .discovery import walk
 from .parentage import begins_as_session
 
-#: A scan is cached for min(FRESH_SECONDS, KEEP_FACTOR × its own duration), unless a watched file changes; a scan that
-#: took less than CHEAP_SECONDS is never cached.
-FRESH_SECONDS, KEEP_FACTOR, CHEAP_SECONDS = 2.0, 10, 0.01
 #: Number of files that are watched: those written last, with their folders and the roots.
 WATCHED = 16
-#: How far the time stamps of a file system may lie behind the clock.
-TICK_SECONDS = 0.02
 
 
 class ArchiveScanner:
@@ -72,16 +68,16 @@ class _Seen:
     def __init__(self, snapshot: object, seen: Walk, *, once: bool = False) -> None:
         self.snapshot, self.walk, self.once = snapshot, seen, once
         self.seconds = time.monotonic() - seen.started
-        self._watched = self._watch() if self.seconds >= CHEAP_SECONDS else []
+        self._watched = self._watch() if self.seconds >= LIMITS.cheap_seconds else []
 
     def is_fresh(self) -> bool:
         """Whether it may still be used."""
         age = time.monotonic() - self.walk.started
         if self.once:
             self.once = False
-            return age <= FRESH_SECONDS
-        kept = KEEP_FACTOR * self.seconds if self.seconds >= CHEAP_SECONDS else 0.0
-        return age <= min(FRESH_SECONDS, kept) and self._holds_still()
+            return age <= LIMITS.fresh_seconds
+        kept = LIMITS.keep_factor * self.seconds if self.seconds >= LIMITS.cheap_seconds else 0.0
+        return age <= min(LIMITS.fresh_seconds, kept) and self._holds_still()
 
     def _holds_still(self) -> bool:
         """Whether the files that were written last are as they were seen, and no other one has come or gone beside them:
@@ -92,7 +88,7 @@ class _Seen:
         files = nlargest(WATCHED, self.walk.files.values(), key=_written)
         folders = {os.path.dirname(file.path) for file in files}
         folders.update(os.fsencode(root.path) for root in self.walk.roots)
-        began = time.time_ns() - int((time.monotonic() - self.walk.started + TICK_SECONDS) * 1e9)
+        began = time.time_ns() - int((time.monotonic() - self.walk.started + LIMITS.tick_seconds) * 1e9)
         seen = [(folder, _state(folder)) for folder in folders]
         # One that has changed since the walk began may have changed after the walk had been there.
         settled = [(folder, None if state is not None and state.mtime_ns > began else state) for folder, state in seen]

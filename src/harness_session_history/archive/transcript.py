@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from ..model.entries import Chunk, Facts, milliseconds
+from ..model.limits import LIMITS
 from ..model.names import MAX_ID_CHARS, named_id
 from ..model.sources import FileIdentity
 from ..text.clean import clean
@@ -23,11 +24,9 @@ from .records import Record, entry_decoder, is_entry, loads, read_line, unpaired
 
 __all__ = ["NotASession", "TranscriptReader", "Unreadable", "can_resume", "session_of"]
 
-_BLOCK: Final = 1 << 20
 _KEPT_BUFFER: Final = 16 << 20
 _CHUNK_BYTES: Final = 8 << 20
 _CHUNK_CHARS: Final = 1 << 20
-_CHUNK_NODES: Final = 32_768
 _OPENING_LINES: Final = 200
 _OPENING_BYTES: Final = 32 << 20
 _FIRST_LOOK: Final = 1 << 16
@@ -77,7 +76,7 @@ class TranscriptReader:
         position, flushed = facts.offset, facts.offset
         if position:
             os.lseek(descriptor, position, os.SEEK_SET)
-        buffer, filled = bytearray(min(_BLOCK, max(end - position, 1)) + 1), 0
+        buffer, filled = bytearray(min(LIMITS.block_bytes, max(end - position, 1)) + 1), 0
         counted_tail = facts.open_tail
         facts.torn_tail = facts.torn_tail and counted_tail
         while position < end:
@@ -85,7 +84,7 @@ class TranscriptReader:
                 buffer.extend(bytes(len(buffer)))
             with memoryview(buffer) as view:
                 count = _read_into(
-                    descriptor, view[filled : filled + min(len(buffer) - filled, _BLOCK, end - position)]
+                    descriptor, view[filled : filled + min(len(buffer) - filled, LIMITS.block_bytes, end - position)]
                 )
             if count == 0:
                 raise Unreadable("the file was cut short while it was read")
@@ -102,8 +101,8 @@ class TranscriptReader:
                 self._close_tail(begin)
             self._take_lines(buffer, begin, cut)
             filled -= cut
-            if len(buffer) > _KEPT_BUFFER and filled < _BLOCK:
-                buffer = buffer[cut : cut + filled] + bytes(_BLOCK)
+            if len(buffer) > _KEPT_BUFFER and filled < LIMITS.block_bytes:
+                buffer = buffer[cut : cut + filled] + bytes(LIMITS.block_bytes)
             else:
                 buffer[:filled] = buffer[cut : cut + filled]
             if self._collector.pending and self._is_due(facts.offset - flushed):
@@ -120,7 +119,7 @@ class TranscriptReader:
 
     def _is_due(self, consumed: int) -> bool:
         held = self._collector
-        return consumed >= _CHUNK_BYTES or held.text_chars >= _CHUNK_CHARS or held.pending >= _CHUNK_NODES
+        return consumed >= _CHUNK_BYTES or held.text_chars >= _CHUNK_CHARS or held.pending >= LIMITS.chunk_nodes
 
     def _close_tail(self, length: int) -> None:
         """The line that was counted before its end was there has ended."""

@@ -17,13 +17,14 @@ from ..errors import IndexUnavailable, RefreshIncomplete, SessionNotFound, log_w
 from ..index.connection import ATTEMPTS, Damaged, IndexHandle, damaged_again, unavailable
 from ..index.file import IndexFile, worker_lock
 from ..index.freshness import own_files, prefixes
+from ..model.limits import LIMITS
 from ..model.sources import FileIdentity
 from ..pacing import Cancelled
 from ..refresh.plan import Budget, Outcome, Progress
 from ..request import AnyRequest, SearchRequest
 from ..settings import Settings
 from .supervisor import Supervisor, changes
-from .threads import REFRESH_SECONDS, CallThreads, Lane, Late
+from .threads import CallThreads, Lane, Late
 
 if TYPE_CHECKING:
     from ..answer.branch import Work
@@ -34,10 +35,6 @@ T = TypeVar("T")
 Cancel = Callable[[], bool]
 """Tells whether the caller has gone, so that the work can end."""
 
-#: Seconds for which a known conversation is brought up to date, before it is answered as it is.
-RECALL_SECONDS = 5.0
-#: Seconds for which the first call builds a snapshot where there is none.
-FIRST_BUILD_SECONDS = 5.0
 #: Seconds of these that are kept for what comes after the reading: committing, ending processes, answering.
 RESERVE_SECONDS = 0.5
 
@@ -85,7 +82,7 @@ class Engine:
 
             parse(request.query)  # refused before any file is looked at
         if request.refresh:
-            deadline = deadline_of(REFRESH_SECONDS, began)
+            deadline = deadline_of(LIMITS.refresh_seconds, began)
 
         def from_snapshot(handle: IndexHandle, connection: apsw.Connection, stopped: Cancel) -> HistoryResult | None:
             if handle.catalog.snapshot_at is None and not request.refresh:
@@ -117,7 +114,9 @@ class Engine:
             known, current = self._read(standing, cancelled)
             if not current:
                 try:
-                    self._catch_up(session_id, deadline_of(RECALL_SECONDS if known else REFRESH_SECONDS), cancelled)
+                    self._catch_up(
+                        session_id, deadline_of(LIMITS.recall_seconds if known else LIMITS.refresh_seconds), cancelled
+                    )
                 except (RefreshIncomplete, IndexUnavailable) as error:
                     incomplete = error  # the answer itself says how far the snapshot reaches
             try:
@@ -185,7 +184,7 @@ class Engine:
 
     def _build_first(self, cancelled: Cancel) -> None:
         """A snapshot of what can be read in a short while."""
-        deadline = deadline_of(FIRST_BUILD_SECONDS)
+        deadline = deadline_of(LIMITS.first_build_seconds)
         with suppress(Late), self.writers.held(cancelled, deadline) as handle:  # (else whoever works there builds it)
             self._updated(handle, Budget(deadline, cancelled))
 

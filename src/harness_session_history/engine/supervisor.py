@@ -20,6 +20,7 @@ import msgspec
 
 from ..errors import log_warning
 from ..index.file import worker_lock
+from ..model.limits import LIMITS
 from ..refresh.plan import Budget, Lost, Outcome, Progress, Stopped
 from ..refresh.processes import end, start, written
 from ..settings import Settings
@@ -27,8 +28,6 @@ from ..settings import Settings
 if TYPE_CHECKING:
     import subprocess
 
-#: Seconds between two scans with ``watch`` where no watcher of the file system is installed.
-POLL_SECONDS = 2.0
 #: Seconds between two scans with a watcher: it may miss something.
 LOOK_SECONDS = 30.0
 #: Back-off between maintainers: max(REST_SECONDS, REST_FACTOR × the last one's duration).
@@ -223,7 +222,7 @@ def changes(roots: list[str], stopped: Callable[[], bool]) -> Iterator[None]:
     except ImportError:
         present = []
     if not present:
-        while _slept(POLL_SECONDS, stopped):
+        while _slept(LIMITS.watch_seconds, stopped):
             yield
         return
     looked = -LOOK_SECONDS  # at first at once: something may have come before the watcher was there

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds that ``refresh=True`` may take, from the call.
-REFRESH_SECONDS = 25.0
 #: Threads for calls that read, and for those that write. Few: each call waits for its lane's one connection anyway.
 READING_THREADS, WRITING_THREADS = 16, 2
 #: Seconds for which a fork waits for calls that run.

@@ -16,6 +16,7 @@ from itertools import count
 import apsw
 
 from ..errors import IndexUnavailable, log_warning
+from ..model.limits import LIMITS
 from ..model.names import INDEX_NAME
 from .lock import FileLock
 from .schema import APPLICATION_ID, NOTES, TABLE_NAMES, TABLES, VERSION, Unsound, check, quick_counts
@@ -26,11 +27,9 @@ _MAKING = ".making"
 #: An index that cannot be opened because of these is no index, or no longer one.
 DAMAGE = (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, Unsound)
 #: A log longer than this (bytes) is emptied after a refresh; twenty times as long, and a worker is called for it.
-LOG_BYTES, LONG_LOG_BYTES = 1 << 20, 20 << 20
+LOG_BYTES = 1 << 20
 #: How long a call waits for another process that makes or heals the index.
 WAIT_SECONDS = 10.0
-#: How long SQLite itself waits where two processes open, close or write one file at once.
-BUSY_MS = 10_000
 #: Memory for pages of one connection.
 CACHE_KB = 16_384
 
@@ -199,7 +198,7 @@ class IndexFile:
         connection = None
         try:
             connection = open_database(self.path, apsw.SQLITE_OPEN_READWRITE)
-            connection.set_busy_timeout(BUSY_MS)
+            connection.set_busy_timeout(LIMITS.busy_ms)
             _configure(connection)
             connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018  (the first read opens the WAL)
             return connection
@@ -220,7 +219,7 @@ class IndexFile:
             uri = _uri(self.path) + "?mode=ro&immutable=1"
             connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         try:
-            connection.set_busy_timeout(BUSY_MS)
+            connection.set_busy_timeout(LIMITS.busy_ms)
             _configure(connection)
             connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018
         except apsw.Error:
@@ -240,7 +239,7 @@ class IndexFile:
         os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = open_database(self.path, apsw.SQLITE_OPEN_READWRITE)
         try:
-            connection.set_busy_timeout(BUSY_MS)
+            connection.set_busy_timeout(LIMITS.busy_ms)
             connection.pragma("application_id", APPLICATION_ID)  # before all else: from now on the file is ours
             connection.pragma("page_size", 8192)
             connection.pragma("auto_vacuum", "incremental")

@@ -8,19 +8,15 @@ from collections.abc import Callable
 import apsw
 
 from ..errors import log_warning
-from .file import BUSY_MS
+from ..model.limits import LIMITS
 from .writer import Writer
 
-#: Pages that one step of a merge may write; a step is one short transaction.
-STEP_PAGES = 250
 #: A search is hardly slower for so many segments of the full-text index; with more than MANY_SEGMENTS it is.
 FEW_SEGMENTS, MANY_SEGMENTS = 8, 16
 #: Pages that one step of a merge beside a small refresh may write, and how long such steps may take.
 SMALL_STEP_PAGES, SMALL_STEPS_SECONDS = 16, 0.003
 #: Free pages that are given back in one go, in one transaction.
 FREE_PAGES = 2000
-#: How long maintenance waits for readers to leave the log.
-PATIENCE_MS = 1000
 
 
 def tidy(writer: Writer, over: Callable[[], bool]) -> None:
@@ -35,11 +31,11 @@ def tidy(writer: Writer, over: Callable[[], bool]) -> None:
         return
     writer.note_merge(False)
     give_back(writer.connection)
-    if truncate_log(writer.connection, PATIENCE_MS) and purging:
+    if truncate_log(writer.connection, LIMITS.patience_ms) and purging:
         writer.begin()
         writer.purged()
         writer.commit()
-        truncate_log(writer.connection, PATIENCE_MS)
+        truncate_log(writer.connection, LIMITS.patience_ms)
 
 
 def purge(writer: Writer, over: Callable[[], bool]) -> bool:
@@ -49,7 +45,7 @@ def purge(writer: Writer, over: Callable[[], bool]) -> bool:
     short transactions and can be stopped between them; the next run begins the merge anew.
     """
     writer.begin()
-    writer.merge_all(STEP_PAGES)
+    writer.merge_all(LIMITS.step_pages)
     writer.commit()
     return merge(writer, over)
 
@@ -61,7 +57,7 @@ def merge(writer: Writer, over: Callable[[], bool]) -> bool:
     """
     while not over():
         writer.begin()
-        done = writer.merge_step(STEP_PAGES)
+        done = writer.merge_step(LIMITS.step_pages)
         writer.commit()
         if done:
             return True
@@ -96,5 +92,5 @@ def truncate_log(connection: apsw.Connection, patience_ms: int = 0) -> bool:
         log_warning("the log of the index cannot be emptied: %s", error)
         return False
     finally:
-        connection.set_busy_timeout(BUSY_MS)
+        connection.set_busy_timeout(LIMITS.busy_ms)
     return True

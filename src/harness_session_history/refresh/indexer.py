@@ -11,6 +11,7 @@ from operator import itemgetter
 
 from ..index.schema import FOREIGN, NODE_LIMIT, SESSION, UNREADABLE, Extent, SourceRow
 from ..index.writer import Writer
+from ..model.limits import LIMITS
 from ..model.sources import FileIdentity
 from .extract import Begin, End, Failed, Frame, Part
 from .plan import Backlog, Budget, Item, Outcome
@@ -18,15 +19,11 @@ from .session_writer import Outgrown, SessionStore, SessionWriter
 
 #: What is collected before it is written in one transaction.
 BATCH_CHARACTERS = 10_000_000
-BATCH_ENTRIES = 60_000
 BATCH_SECONDS = 1.0
 #: How much one session may take of memory: one that has more is written as it is read.
 SESSION_CHARACTERS = 2_000_000
-SESSION_ENTRIES = 10_000
 #: How often a file that is replaced while it is read is tried again.
 ATTEMPTS = 3
-#: A file that is written as it is read is given room for an entry in so many of its bytes.
-BYTES_PER_NODE = 256
 
 
 class Intake:
@@ -45,7 +42,7 @@ class Intake:
         """Whether the batch should be written before more is read."""
         return bool(self.batch) and (
             self._characters > BATCH_CHARACTERS
-            or self._entries > BATCH_ENTRIES
+            or self._entries > LIMITS.batch_entries
             or time.monotonic() - self._began > BATCH_SECONDS
         )
 
@@ -64,7 +61,7 @@ class Intake:
                 item.parts.append(frame)
                 characters += frame.characters
                 entries += frame.count
-                if characters > SESSION_CHARACTERS or entries > SESSION_ENTRIES:
+                if characters > SESSION_CHARACTERS or entries > LIMITS.session_entries:
                     self.flush()
                     self._stream(item, frames)
                     return
@@ -126,7 +123,7 @@ class Intake:
             store = self.sessions.extension(item.row)
         else:
             size = item.file.identity.size
-            nodes = NODE_LIMIT if item.roomy else min(NODE_LIMIT, size // BYTES_PER_NODE)
+            nodes = NODE_LIMIT if item.roomy else min(NODE_LIMIT, size // LIMITS.bytes_per_node)
             store = self.sessions.fresh(self.writer.allocate([item.file.stamp], [nodes])[0])
         for frame in chain(parts, frames):
             self.budget.check()

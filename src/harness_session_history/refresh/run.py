@@ -17,11 +17,12 @@ import msgspec
 
 from ..errors import log_warning
 from ..index.catalog import Catalog
-from ..index.file import BUSY_MS, CACHE_KB, IndexFile
+from ..index.file import CACHE_KB, IndexFile
 from ..index.freshness import Difference, compare, prefixes
 from ..index.schema import SESSION, SourceRow
 from ..index.writer import Overtaken, Writer
 from ..model.entries import Facts
+from ..model.limits import LIMITS
 from ..model.sources import FileIdentity, SourceFile, Walk, WalkCancelled
 from .plan import Backlog, Budget, Item, Outcome, Progress, Stopped, volume
 from .session_writer import SessionWriter
@@ -34,16 +35,10 @@ if TYPE_CHECKING:
 
 #: How far beyond its time a run may write what it has read.
 SAVE_SECONDS = 0.3
-#: Bytes from which on a refresh is done in a process of its own (where there is a caller's loop to keep free).
-ELSEWHERE_BYTES = 4 << 20
-#: Bytes from which on files are read in processes of their own.
-PARALLEL_BYTES = 32 << 20
 #: Processes that read at the same time, at most.
 MOST_READERS = 4
 #: Memory for pages while much is written, of which little is read again.
 WRITING_CACHE_KB = 4_096
-#: Segments are merged only as long as this much time is left.
-MERGE_SECONDS = 1.0
 
 
 class Refresh:
@@ -87,7 +82,7 @@ class Refresh:
         if not difference.pending and not difference.unreadable:
             self.outcome.unavailable = _in_the_way(difference)
             return
-        if self.elsewhere is not None and volume(difference) >= ELSEWHERE_BYTES:
+        if self.elsewhere is not None and volume(difference) >= LIMITS.elsewhere_bytes:
             self.outcome, self.wrote = self.elsewhere(), True
             return
         began = time.monotonic()
@@ -112,7 +107,7 @@ class Refresh:
         intake = Intake(self.writer, self.sessions, backlog, self.budget, self.outcome)
         moved = _moved(difference)
         self.connection.set_progress_handler(self.budget.over, 2000)
-        self.connection.set_busy_timeout(min(BUSY_MS, int(self.budget.left() * 1000) + 1))
+        self.connection.set_busy_timeout(min(LIMITS.busy_ms, int(self.budget.left() * 1000) + 1))
         self.writer.follow(self.catalog.revision)
         try:
             self.sessions.leaving = {row.path for row in moved}
@@ -122,7 +117,7 @@ class Refresh:
             self._drop([row for row in difference.gone if row.path not in self.sessions.leaving])
             backlog.fill(difference, self.catalog)
             intake.queue_asked()
-            if backlog.bytes >= PARALLEL_BYTES:
+            if backlog.bytes >= LIMITS.parallel_bytes:
                 self.connection.pragma("cache_size", -WRITING_CACHE_KB)
             self._work(backlog, intake)
             # What has moved is dropped only now, so that no snapshot shows its session as deleted.
@@ -131,7 +126,7 @@ class Refresh:
             intake.queue_asked()
             if backlog.waiting:
                 self._work(backlog, intake)
-            if backlog.bytes >= PARALLEL_BYTES:
+            if backlog.bytes >= LIMITS.parallel_bytes:
                 self._merge()
             else:
                 merge_some(self.writer)
@@ -146,7 +141,7 @@ class Refresh:
             self.outcome.left = len(backlog.waiting) + len(intake.batch) + len(moved)
         finally:
             self.connection.set_progress_handler(None)
-            self.connection.set_busy_timeout(BUSY_MS)
+            self.connection.set_busy_timeout(LIMITS.busy_ms)
             self.writer.rollback()
             self.connection.pragma("cache_size", -CACHE_KB)
 
@@ -215,7 +210,7 @@ class Refresh:
         from ..index.upkeep import FEW_SEGMENTS, give_back, merge
 
         def over() -> bool:
-            return self.budget.cancelled() or self.budget.left() <= MERGE_SECONDS
+            return self.budget.cancelled() or self.budget.left() <= LIMITS.merge_seconds
 
         merge(self.writer, over)
         while give_back(self.connection) and not over():
@@ -288,7 +283,7 @@ def readers_for(size: int, files: int) -> int:
 
     With the one that writes these are more than there are processors; reading is most of the work, so none is ever idle.
     """
-    if size < PARALLEL_BYTES or not sys.executable:
+    if size < LIMITS.parallel_bytes or not sys.executable:
         return 0
     return min(MOST_READERS, files, os.cpu_count() or 1)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness_session_history.index import writer as writers
 from harness_session_history.index.schema import FIRST_KEY, SLOT_SHIFT, TABLES, Extent
 from harness_session_history.index.writer import Writer
-from harness_session_history.refresh import indexer as intake
+from harness_session_history.model.limits import LIMITS
 from index_contents import contents, differences
 from world import World, append
 
@@ -125,8 +125,8 @@ def test_a_session_that_is_rewritten_larger_is_moved(world: World) -> None:
 def test_a_large_file_with_very_many_entries_gets_more_room(
     world: World, monkeypatch: pytest.MonkeyPatch, appended: bool
 ) -> None:
-    monkeypatch.setattr(intake, "SESSION_ENTRIES", 10)
-    monkeypatch.setattr(intake, "BYTES_PER_NODE", 1 << 30)
+    monkeypatch.setattr(LIMITS, "session_entries", 10)
+    monkeypatch.setattr(LIMITS, "bytes_per_node", 1 << 30)
     session = world.session("many")
     session.user("opening words")
     if appended:

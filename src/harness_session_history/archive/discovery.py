@@ -1,7 +1,7 @@
 """Session files under the roots: one walk over the folders, one stat per file.
 
 Rules (contract: branches, identity, scope; settings): folders are walked at any depth, flat and nested alike; a
-folder link is followed once; a file link counts once, together with its target; a file that has several names
+folder link directly inside a root is followed once, a deeper one leads only where the walk comes anyway; a file link counts once, together with its target; a file that has several names
 counts once; only files of the effective user count, or, under a root that was named explicitly, of that root's owner.
 What the walk reports is metadata, and no file is opened (but for a few, see `levels`): whether a file really holds a
 session is for its reader to say.
@@ -14,6 +14,8 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -47,6 +49,8 @@ class _Folder(msgspec.Struct, frozen=True):
     level: Level
     owners: Owners
     depth: int
+    #: A link deeper than directly inside a root: another name of a folder that is met elsewhere, or nothing.
+    alias: bool
     ours: bool  # whether the folder above belongs to one of the owners, so that a failure here concerns the caller
 
 
@@ -112,7 +116,7 @@ class _Walker:
             if root.explicit:
                 self.root_owners[key] = frozenset({status.st_uid})
             self.result.roots.append(RootState(root.path, True))
-            starts.append(_Folder(path, top_level(number), self.user, 0, True))
+            starts.append(_Folder(path, top_level(number), self.user, 0, False, True))
         return starts
 
     def _tree(self, top: _Folder) -> None:
@@ -131,6 +135,8 @@ class _Walker:
             if key in self.seen:
                 if self.seen[key]:
                     self.result.folders.add(folder.path)
+                return ()
+            if folder.alias:
                 return ()
             self.seen[key] = False
             folder = self._owned(folder, key, status)
@@ -153,12 +159,12 @@ class _Walker:
         owners = folder.owners
         if owners is not None:
             owners |= self.root_owners.get(key, frozenset())
-        return _Folder(folder.path, folder.level, owners, folder.depth, _counts(status, owners))
+        return _Folder(folder.path, folder.level, owners, folder.depth, False, _counts(status, owners))
 
     def _read(self, folder: _Folder) -> list[_Folder]:
         files, owners, place = self.result.files, folder.owners, folder.level.known
         inside: list[bytes] = []
-        inside_links: list[bytes] = []
+        inside_links: list[tuple[bytes, os.stat_result]] = []
         stems: dict[bytes, list[bytes]] = {}  # of session files that are not in `files` under <stem>.jsonl
         with os.scandir(folder.path) as entries:
             while batch := list(islice(entries, _BATCH)):
@@ -184,7 +190,7 @@ class _Walker:
                             stems.setdefault(names.stem(name), []).append(path)
                         elif entry.is_symlink():
                             if self._is_folder_link(entry, folder, named):
-                                inside_links.append(name)
+                                inside_links.append((name, entry.stat(follow_symlinks=False)))
                             elif named:
                                 stems.setdefault(names.stem(name), []).append(entry.path)
                         elif entry.is_dir(follow_symlinks=False):
@@ -196,17 +202,22 @@ class _Walker:
                             self._fail(folder, entry.path, reason(problem))
                 if len(batch) == _BATCH:
                     stand_back()
-        self.folder_links += (self._below(folder, name, stems) for name in inside_links)
+        for name, link in inside_links:
+            below = self._below(folder, name, stems, alias=folder.depth > 0)
+            if below.owners is not None and self.user is not None and link.st_uid not in self.user:
+                # Who may only write below a root must not widen it: behind a link of theirs only their own files count.
+                below = msgspec.structs.replace(below, owners=below.owners & {link.st_uid})
+            self.folder_links.append(below)
         return [self._below(folder, name, stems) for name in inside]
 
-    def _below(self, folder: _Folder, name: bytes, stems: dict[bytes, list[bytes]]) -> _Folder:
+    def _below(self, folder: _Folder, name: bytes, stems: dict[bytes, list[bytes]], *, alias: bool = False) -> _Folder:
         path, level = os.path.join(folder.path, name), folder.level
         siblings = sorted(stems.get(name, ()), key=_standing)
         if (beside := path + b".jsonl") in self.result.files:
             siblings.insert(0, beside)
         if siblings or name in CHILD_FOLDERS:
             level = Level(level, siblings, name in CHILD_FOLDERS)
-        return _Folder(path, level, folder.owners, folder.depth + 1, folder.ours)
+        return _Folder(path, level, folder.owners, folder.depth + 1, alias, folder.ours)
 
     def _is_session(self, path: bytes) -> bool:
         """Whether a file after which a folder is named is a session, as far as its name, else its beginning says.
@@ -231,7 +242,21 @@ class _Walker:
             return False
         if ours and stat.S_ISREG(status.st_mode):
             self.file_links.append(_FileLink(entry.path, status, folder))
-        return stat.S_ISDIR(status.st_mode)
+        # (One to a folder above a root is no project folder that somebody keeps elsewhere.)
+        return stat.S_ISDIR(status.st_mode) and _key(entry.path, status.st_dev, status.st_ino) not in self._above_roots
+
+    @cached_property
+    def _above_roots(self) -> set[_Key]:
+        """The folders above the roots."""
+        found: set[_Key] = set()
+        for root in self.roots:
+            path = os.path.realpath(os.fsencode(root.path))
+            while (above := os.path.dirname(path)) != path:
+                path = above
+                with suppress(OSError):
+                    status = os.stat(path)
+                    found.add(_key(path, status.st_dev, status.st_ino))
+        return found
 
     def _settle_names(self) -> None:
         """Leaves one path per file: not a link, not deleted by its name, the first in byte order."""

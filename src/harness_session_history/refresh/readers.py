@@ -207,7 +207,7 @@ def _announce(path: bytes) -> None:
     if not hasattr(os, "posix_fadvise"):
         return
     with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
         try:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_WILLNEED)
         finally:

@@ -195,6 +195,38 @@ def test_a_folder_link_is_followed_wherever_it_leads(tmp_path: Path) -> None:
     assert names_in(walk([at(tmp_path / "root")]), tmp_path) == ["root/link/deep/a.jsonl"]
 
 
+def test_a_deeper_folder_link_is_followed_only_where_the_walk_comes_anyway(tmp_path: Path) -> None:
+    put(tmp_path / "elsewhere" / "b.jsonl")
+    inside = put(tmp_path / "root" / "m" / "a.jsonl")
+    put(tmp_path / "root" / "p" / "c.jsonl")
+    os.symlink("../../elsewhere", tmp_path / "root" / "p" / "out")
+    os.symlink("../m", tmp_path / "root" / "p" / "in")
+    found = walk([at(tmp_path / "root")])
+    assert names_in(found, tmp_path) == ["root/m/a.jsonl", "root/p/c.jsonl"] and not found.unavailable
+    assert os.fsencode(tmp_path / "root" / "p" / "in") in found.folders and inside.exists()
+
+
+def test_links_behind_a_followed_link_lead_no_further(tmp_path: Path) -> None:
+    put(tmp_path / "elsewhere" / "a.jsonl")
+    put(tmp_path / "further" / "b.jsonl")
+    (tmp_path / "root").mkdir()
+    os.symlink("../elsewhere", tmp_path / "root" / "link")
+    os.symlink("../further", tmp_path / "elsewhere" / "on")
+    assert names_in(walk([at(tmp_path / "root")]), tmp_path) == ["root/link/a.jsonl"]
+
+
+@pytest.mark.parametrize("place", [".", "p"])
+def test_a_link_to_everything_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    put(tmp_path / "root" / "p" / "a.jsonl")
+    os.symlink("/", tmp_path / "root" / place / "all")
+    os.symlink(tmp_path, tmp_path / "root" / place / "above")
+    listed: list[bytes] = []
+    plain = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: (listed.append(path), plain(path))[1])
+    assert names_in(walk([at(tmp_path / "root")]), tmp_path) == ["root/p/a.jsonl"]
+    assert len(listed) == 2
+
+
 def test_two_ways_to_one_folder_give_each_file_once_by_its_own_path(tmp_path: Path) -> None:
     put(tmp_path / "m" / "a.jsonl")
     for link in ("a-link", "z-link"):
@@ -298,6 +330,22 @@ def test_the_owner_of_an_inner_root_counts_only_in_it(tmp_path: Path, turned: bo
     give(inner)
     roots = [at(tmp_path, explicit=False), at(inner)]
     assert names_in(walk(roots[::-1] if turned else roots), tmp_path) == ["inner/deep/a.jsonl"]
+
+
+@needs_chown
+def test_who_may_only_write_below_a_root_cannot_widen_it_by_a_link(tmp_path: Path) -> None:
+    """A service that reads for a tenant has sessions of its own elsewhere."""
+    private = put(tmp_path / "service" / "a.jsonl")
+    theirs = put(tmp_path / "elsewhere" / "b.jsonl")
+    (tmp_path / "root").mkdir()
+    for name in ("service", "elsewhere"):
+        os.symlink(f"../{name}", tmp_path / "root" / name)
+        os.chown(tmp_path / "root" / name, OTHER, OTHER, follow_symlinks=False)
+    for path in (tmp_path / "root", theirs):
+        os.chown(path, OTHER, OTHER)
+    assert names_in(walk([at(tmp_path / "root")]), tmp_path) == ["root/elsewhere/b.jsonl"]
+    os.chown(tmp_path / "root" / "service", 0, 0, follow_symlinks=False)
+    assert len(walk([at(tmp_path / "root")]).files) == 2 and private.exists()
 
 
 @needs_chown

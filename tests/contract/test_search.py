@@ -819,3 +819,9 @@ def test_megabytes_of_rubbish_in_a_message_do_no_harm(world: World) -> None:
     session.user("findme too")
     session.save()
     assert len(world.texts("findme")) == 2
+
+
+@pytest.mark.parametrize("query", ['RED"RED"', "red red", "red Red fox", "red* red*"])
+def test_a_term_may_be_asked_for_twice(world: World, query: str) -> None:
+    world.say("a", "red fox")
+    assert len(world.found(query)) == 1

@@ -50,8 +50,9 @@ class Searcher(Scanner):
 
     def rank(self, query: Query) -> Ranked:
         """All matching rows by BM25, or RANKED of them (fewer for many terms), of the sessions that were active last."""
-        terms = [term._replace(expression=self.spelled_out(term.expression, len(query.terms))) for term in query.terms]
-        self.weigher.set(terms, self.rarities(query.terms) if len(terms) > 1 else (1.0,))
+        asked = tuple({term.expression: term for term in query.terms}.values())  # as the conjunction has each once
+        terms = [term._replace(expression=self.spelled_out(term.expression, len(asked))) for term in asked]
+        self.weigher.set(terms, self.rarities(asked) if len(terms) > 1 else (1.0,))
         many = AS_TERMS if any(term.kind == "prefix" for term in terms) else len(terms)
         most = RANKED * FEW_TERMS // max(many, FEW_TERMS)
         found, everything = self._latest(conjunction(terms), most)

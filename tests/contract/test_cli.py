@@ -264,7 +264,7 @@ def test_the_command_on_a_card_repeats_the_settings_that_were_given(
     monkeypatch.setenv("NO_COLOR", "1")
     given = ["--root", "a b", "--root", "c", "--index", "i", "--current", "s", "--registry", "r", "--no-maintenance"]
     assert cli.main([*given, "search", "rollback"]) == 0
-    command = next(line for line in terminal.getvalue().splitlines() if "session-history" in line)
+    command = next(line for line in terminal.getvalue().splitlines() if line.strip().startswith("open "))
     assert shlex.split(command) == ["open", "session-history", *given, "open", "s1", "e1"]
 
 

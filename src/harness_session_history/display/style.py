@@ -30,7 +30,6 @@ font:14px/1.5 var(--jp-content-font-family,var(--vscode-font-family,system-ui,sa
 .hsh.hsh.hsh ol,.hsh.hsh.hsh ul{padding:0}
 .hsh p,.hsh li,.hsh td,.hsh th,.hsh summary{font-size:inherit;line-height:inherit;overflow-wrap:anywhere}
 .hsh .hsh-head{padding:14px 18px 12px}
-.hsh .hsh-kicker{color:var(--hsh-muted);font-size:11px;letter-spacing:.07em;text-transform:uppercase}
 .hsh .hsh-title{font-size:18px;line-height:1.35}
 .hsh .hsh-title strong{font-weight:600}
 .hsh .hsh-small{color:var(--hsh-muted);font-size:12.5px}
@@ -58,30 +57,10 @@ overflow-wrap:anywhere;-webkit-user-select:all;user-select:all}
 .hsh summary{display:inline;cursor:pointer;text-decoration:underline dotted;text-underline-offset:3px}
 .hsh .hsh-target{background:var(--hsh-soft);box-shadow:inset 4px 0 0 var(--hsh-warn)}
 .hsh .hsh-target .hsh-flag{color:var(--hsh-warn);font-weight:600}
-.hsh .hsh-gap{padding:6px 18px;border-top:1px dashed var(--hsh-line);text-align:center}
-.hsh .hsh-hints p{margin:0 0 6px}
-.hsh .hsh-hints p:last-child{margin:10px 0 0}
-.hsh .hsh-hints ul{margin:0 0 10px}
-.hsh .hsh-terms{display:flex;flex-wrap:wrap;gap:4px 6px}
-.hsh .hsh-terms li{border:1px solid var(--hsh-line);border-radius:6px;padding:1px 8px;font-size:12.5px}
-.hsh .hsh-terms .hsh-none{border-style:dashed;color:var(--hsh-warn)}
 .hsh .hsh-foot{padding:9px 18px 11px;border-top:1px solid var(--hsh-line)}
 .hsh .hsh-foot p{font-size:11.5px;color:var(--hsh-muted)}
 .hsh .hsh-time{display:block;max-width:100%;height:auto;color:var(--hsh-user)}
 .hsh .hsh-axis,.hsh .hsh-tick{color:var(--hsh-muted);fill:currentColor}
-.hsh .hsh-scroll{overflow-x:auto;border-top:1px solid var(--hsh-line)}
-.hsh .hsh-table{border-collapse:collapse;width:100%;margin:0;border:0;font-size:13px;color:inherit}
-.hsh .hsh-table tr,.hsh .hsh-table tbody tr:nth-child(n),.hsh .hsh-table tbody tr:hover{background:transparent}
-.hsh .hsh-table th,.hsh .hsh-table td{text-align:left;vertical-align:top;padding:7px 9px;border:0;max-width:none;
-white-space:normal;border-bottom:1px solid var(--hsh-line)}
-.hsh .hsh-table tr:last-child td{border-bottom:0}
-.hsh .hsh-table th:first-child,.hsh .hsh-table td:first-child{padding-left:18px}
-.hsh .hsh-table thead th{color:var(--hsh-muted);font-size:11px;letter-spacing:.05em;text-transform:uppercase;font-weight:600}
-.hsh .hsh-table td:first-child{min-width:10em}
-.hsh .hsh-table .hsh-num{text-align:right}
-.hsh .hsh-table .hsh-fixed,.hsh .hsh-table th{white-space:nowrap;overflow-wrap:normal}
-.hsh .hsh-table td:last-child{white-space:normal;overflow-wrap:anywhere;min-width:13em}
-.hsh .hsh-table .hsh-copy{font-size:11px;white-space:inherit}
 """
 
 

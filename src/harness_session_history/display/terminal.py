@@ -9,31 +9,40 @@ from __future__ import annotations
 import io
 import unicodedata
 from collections.abc import Iterable
+from typing import Literal, NamedTuple
 
-from .cards import GUTTER, Card, Line, Piece, Style, cards
+from .cards import Card, Line, Piece, Row, Style, cards
 from .commands import Commands, in_shell
 from .report import report_cards
 from .words import Answer
 
+GUTTER = "| "
+
 _SGR: dict[Style, str] = {
     "plain": "",
     "bold": "1",
+    "name": "1",
+    "foreign": "2",
     "dim": "2",
     "mark": "1;4",
     "user": "36",
     "assistant": "35",
     "good": "32",
     "warn": "33",
+    "badge": "33",
 }
 _RICH: dict[Style, str] = {
     "plain": "none",
     "bold": "bold",
+    "name": "bold",
+    "foreign": "dim",
     "dim": "dim",
     "mark": "bold underline",
     "user": "cyan",
     "assistant": "magenta",
     "good": "green",
     "warn": "yellow",
+    "badge": "yellow",
 }
 _HANG = 3  # cells by which the lines below a title, and what is folded of them, are indented
 _TITLE_HANG = 2 * _HANG  # a folded title never begins where a label does
@@ -41,33 +50,88 @@ _NARROWEST = 20
 _WIDEST = 110
 
 
-def render_text(result: Answer, *, color: bool, width: int | None, commands: Commands | None = None) -> str:
+class Block(NamedTuple):
+    """A card as lines. A ``quoted`` line is shown behind a gutter, a ``command`` neither folded nor framed."""
+
+    title: Line
+    body: list[tuple[Line, Literal["said", "quoted", "command"]]]
+    framed: bool = False
+    target: bool = False
+
+
+def render_text(
+    result: Answer, *, color: bool, width: int | None, commands: Commands | None = None, local: bool = False
+) -> str:
     """The answer for a person at a terminal ``width`` cells wide, ending in a line end.
 
     ``color=False`` gives no escape sequence at all. Widths below 20 are taken as 20, and only commands, which are there
     to be copied, may be wider; with None nothing is folded or framed, and the same answer is the same text whether
     ``rich`` is there or not. ``commands`` are those of the shell over the default history unless others are given.
+    ``local`` tells times in the reader's own zone, else in UTC.
     """
-    return _render(cards(result, commands or in_shell()), color=color, width=width)
+    return _render(cards(result, commands or in_shell(), local=local), color=color, width=width)
 
 
-def render_report(report: Answer, *, color: bool) -> str:
+def render_report(report: Answer, *, color: bool, local: bool = False) -> str:
     """The doctor's report for a person at a terminal. Nothing is folded: its paths and commands are there to be copied."""
-    return _render(report_cards(report), color=color, width=None)
+    return _render(report_cards(report, local=local), color=color, width=None)
+
+
+def _block(card: Card) -> Block:
+    title = [
+        *([Piece(f"{card.number}. ", "dim")] if card.number else []),
+        *([card.about[0], Piece(" · ", "dim")] if card.about else []),
+        *card.title,
+        *(card.about[1:] if card.about else []),
+    ]
+    rows = list(card.rows)
+    if card.kind == "head" and card.cite:
+        rows.insert(0, Row("cite", [Piece(card.cite)], "copy"))
+    elif card.kind == "entry" and card.about is not None:
+        rows.append(Row("cite", [Piece(card.cite)], "copy"))
+    elif card.kind == "entry":
+        title.append(Piece(f" · {card.entry}", "dim"))
+    if card.kind == "session":
+        rows.append(Row("id", [Piece(card.session)], "copy"))
+    if card.target:
+        title.append(Piece(" <- cited entry", "warn"))
+    if card.command:
+        rows.append(Row("open", [Piece(card.command)], "command"))
+    if card.kind == "foot":
+        return Block([], [(title, "said")])
+    title = [Piece(f" [{text}]", style) if style == "badge" else Piece(text, style) for text, style in title]
+    return Block(title, [*_quoted(card.quote), *map(_line, rows)], card.kind == "entry", card.target)
+
+
+def _quoted(pieces: Line | None) -> list[tuple[Line, Literal["said", "quoted", "command"]]]:
+    """Foreign text split at its line ends, each line quoted; tabs become spaces so that widths can be told."""
+    lines: list[Line] = [] if pieces is None else [[]]
+    for text, style in pieces or []:
+        first, *rest = text.replace("\t", "    ").split("\n")
+        lines[-1].append(Piece(first, style))
+        lines += [[Piece(part, style)] for part in rest]
+    return [(line, "quoted") for line in lines]
+
+
+def _line(row: Row) -> tuple[Line, Literal["said", "quoted", "command"]]:
+    label = [Piece(f"{row.label:<8}" if len(row.label) < 8 else f"{row.label} ", "dim")] if row.label else []
+    line = [Piece(f" [{text}]", style) if style == "badge" else Piece(text, style) for text, style in row.line]
+    return [*label, *line], "command" if row.kind == "command" else "said"
 
 
 def _render(shown: list[Card], *, color: bool, width: int | None) -> str:
+    blocks = list(map(_block, shown))
     if width is None:
-        return _lines_text(shown, color=color, width=None)
+        return _lines_text(blocks, color=color, width=None)
     bounded = min(_WIDEST, max(_NARROWEST, width))
     try:
         import rich  # noqa: F401
     except ImportError:
-        return _lines_text(shown, color=color, width=bounded)
-    return _rich_text(shown, color=color, width=bounded)
+        return _lines_text(blocks, color=color, width=bounded)
+    return _rich_text(blocks, color=color, width=bounded)
 
 
-def _rich_text(shown: list[Card], *, color: bool, width: int) -> str:
+def _rich_text(shown: list[Block], *, color: bool, width: int) -> str:
     from rich import box
     from rich.console import Console, Group
     from rich.padding import Padding
@@ -94,7 +158,7 @@ def _rich_text(shown: list[Card], *, color: bool, width: int) -> str:
         _environ={},
     )
 
-    def folded(card: Card, room: int) -> list[Padding]:
+    def folded(card: Block, room: int) -> list[Padding]:
         shown = [Padding(text(line), 0) for line in _wrapped(card.title, room, _TITLE_HANG)] if card.title else []
         before = 0 if card.framed or not card.title else _HANG
         for line, kind in card.body:
@@ -117,7 +181,7 @@ def _rich_text(shown: list[Card], *, color: bool, width: int) -> str:
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().split("\n")[:-1])
 
 
-def _lines_text(shown: list[Card], *, color: bool, width: int | None) -> str:
+def _lines_text(shown: list[Block], *, color: bool, width: int | None) -> str:
     blocks = []
     for card in shown:
         rows = [_styled(line, color) for line in _wrapped(card.title, width, _TITLE_HANG)] if card.title else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Literal, NamedTuple
 
 Answer = Mapping[str, Any]
@@ -29,13 +29,17 @@ _HIDDEN = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ufff9-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::[\d.]+)?Z\Z", re.ASCII)
 
+_SAID = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d) UTC", re.ASCII)
+
 
 class Freshness(NamedTuple):
-    """One honest line: ``tone`` for colour, ``label`` the same in one or two words, ``text`` the reasons."""
+    """One honest line: ``tone`` for colour, ``label`` the same in one or two words, ``text`` the reasons. ``cure`` is what
+    can make it complete."""
 
     tone: Tone
     label: str
     text: str
+    cure: Literal["", "refresh", "doctor"] = ""
 
 
 def block(value: object, limit: int = TEXT_CHARS) -> str:
@@ -51,43 +55,47 @@ def one_line(value: object, limit: int = NAME_CHARS) -> str:
     return " ".join(block(value, limit).split())
 
 
-def number(value: object) -> int:
-    """A count as it may be shown: what is no count is 0."""
-    return value if isinstance(value, int) and value > 0 else 0
+def is_shown_exactly(value: str) -> bool:
+    """Whether a text is shown as it is, and so can be copied from where it is shown."""
+    return value.isprintable() and one_line(value, max(1, len(value))) == value
 
 
-def count(value: object, one: str, many: str | None = None) -> str:
+def count(n: int | None, one: str, many: str | None = None) -> str:
     """``1 hit``, ``1,204 hits``."""
-    n = number(value)
-    return f"{n:,} {one if n == 1 else many or one + 's'}"
+    return f"{n or 0:,} {one if n == 1 else many or one + 's'}"
 
 
-def rows(value: object, limit: int = ROWS) -> list[Answer]:
-    """At most ``limit`` dicts of a list; anything else counts as an empty list."""
-    return [item for item in _items(value)[:limit] if isinstance(item, Mapping)]
+def ids(values: Iterable[object] | None, limit: int = ROWS) -> list[str]:
+    """At most ``limit`` ids or terms, each on one line."""
+    return [one_line(value, ID_CHARS) for value in list(values or ())[:limit]]
 
 
-def strings(value: object, limit: int = ROWS) -> list[str]:
-    """At most ``limit`` ids or terms of a list, each on one line."""
-    return [one_line(item, ID_CHARS) for item in _items(value)[:limit]]
+def when(value: object, *, local: bool = False) -> str:
+    """``2026-03-02 10:05 UTC`` for an answer's ISO time, ``time unknown`` for anything else; with ``local`` the time of the
+    reader's own zone and how far that is from UTC."""
+    found = _TIME.match(value) if isinstance(value, str) else None
+    if found is None:
+        return "time unknown"
+    if local:
+        try:
+            own = datetime.fromisoformat(f"{found[1]}T{found[2]}+00:00").astimezone()
+        except (ValueError, OverflowError, OSError):
+            own = None
+        if own is not None and own.utcoffset():
+            return f"{own:%Y-%m-%d %H:%M %z}"
+    return f"{found[1]} {found[2]} UTC"
 
 
-def part(value: object) -> Answer:
-    """A nested dict, or an empty one."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def when(value: object) -> str:
-    """``2026-03-02 10:05 UTC`` for an answer's ISO time, ``time unknown`` for anything else."""
-    match = _TIME.match(value) if isinstance(value, str) else None
-    return f"{match[1]} {match[2]} UTC" if match else "time unknown"
+def when_in_short(text: str) -> str:
+    """A text with its times of `when` without the words: ``2026-03-02 10:05Z``."""
+    return _SAID.sub(r"\1Z", text)
 
 
 def day(value: object) -> date | None:
     """The UTC day of an answer's ISO time."""
-    match = _TIME.match(value) if isinstance(value, str) else None
+    found = _TIME.match(value) if isinstance(value, str) else None
     try:
-        return date.fromisoformat(match[1]) if match else None
+        return date.fromisoformat(found[1]) if found else None
     except ValueError:
         return None
 
@@ -119,12 +127,16 @@ def segments(text: object, spans: Iterable[Sequence[int]], limit: int = SNIPPET_
     """
     raw = text if isinstance(text, str) else ""
     end = min(len(raw), limit)
-    cuts = sorted((max(0, span[0]), min(end, span[1])) for span in spans if len(span) == 2)
     pieces: list[tuple[str, bool]] = []
     at = 0
-    for start, stop in _merged(cuts):
-        pieces += [(raw[at:start], False), (raw[start:stop], True)]
-        at = stop
+    for start, stop in sorted((max(0, span[0]), min(end, span[1])) for span in spans):
+        start = max(start, at)
+        if stop > start:
+            if pieces and start == at and pieces[-1][1]:
+                pieces[-1] = pieces[-1][0] + raw[start:stop], True
+            else:
+                pieces += [(raw[at:start], False), (raw[start:stop], True)]
+            at = stop
     pieces.append((raw[at:end] + ("…" if end < len(raw) else ""), False))
     return [(cleaned, marked) for piece, marked in pieces if (cleaned := block(piece, limit + 1))]
 
@@ -135,42 +147,27 @@ def marks_of(result: object, index: int) -> list[Sequence[int]]:
     return list(marks[index]) if index < len(marks) else []
 
 
-def locator(item: Answer) -> str:
+def locator(session_id: object, entry_id: object) -> str:
     """``session:<id>/entry:<id>``: the citation as one word to copy."""
-    citation = part(item.get("citation"))
-    return (
-        f"session:{one_line(citation.get('sessionId'), ID_CHARS)}/entry:{one_line(citation.get('entryId'), ID_CHARS)}"
-    )
+    return f"session:{one_line(session_id, ID_CHARS)}/entry:{one_line(entry_id, ID_CHARS)}"
 
 
-def copyable(item: Answer) -> tuple[str, str] | None:
-    """Session and entry id, when both are shown exactly as they are and so can be pasted into a call."""
-    citation = part(item.get("citation"))
-    ids = citation.get("sessionId"), citation.get("entryId")
-    if any(not isinstance(value, str) or one_line(value, ID_CHARS) != value for value in ids):
-        return None
-    return str(ids[0]), str(ids[1])
-
-
-def tools(message: Answer) -> list[str]:
-    """``bash (ok)`` for every tool call of a message."""
-    named = []
-    for tool in rows(message.get("tools"), TOOLS):
-        status = one_line(tool.get("status"), 40)
-        named.append(one_line(tool.get("name"), 80) + (f" ({status})" if status else ""))
-    more = len(_items(message.get("tools"))) - TOOLS
-    return [*named, f"and {more:,} more"] if more > 0 else named
+def tools(message: Answer) -> list[tuple[str, str]]:
+    """Name and status of the tool calls of a message."""
+    called = list(message.get("tools") or ())
+    named = [(one_line(tool.get("name"), 80), one_line(tool.get("status"), 40)) for tool in called[:TOOLS]]
+    return [*named, (f"{len(called) - TOOLS:,} more", "")] if len(called) > TOOLS else named
 
 
 def found(result: Answer) -> str:
     """How many answers there are, and whether there are more."""
-    items = rows(result.get("results"))
+    items = list(result.get("results") or ())[:ROWS]
     if result.get("operation") != "search":
         sessions = count(len(items), "session")
         return f"the first {sessions}, there are more" if result.get("truncated") else sessions
     if not items:
         return "nothing matched"
-    among = {str(part(item.get("citation")).get("sessionId")) for item in items}
+    among = {str(item["citation"]["sessionId"]) for item in items}
     text = f"{count(len(items), 'hit')} in {count(len(among), 'session')}"
     return f"the first {text}, more entries match" if result.get("truncated") else text
 
@@ -182,8 +179,7 @@ def notes(result: Answer) -> list[str]:
         said.append(
             "Too many entries match to rank all: those of the sessions that were active last were ranked; a longer query ranks all."
         )
-    gone = strings(result.get("unavailableSessionIds"))
-    if gone:
+    if gone := ids(result.get("unavailableSessionIds")):
         more = " and more" if result.get("unavailableTruncated") else ""
         said.append(
             "Left out, because the transcript no longer says what was indexed: hits of "
@@ -194,11 +190,14 @@ def notes(result: Answer) -> list[str]:
     return said
 
 
-def freshness(result: Answer) -> Freshness:
-    """The state of the index behind an answer. ``good`` needs ``complete`` and no count that speaks against it."""
-    state = part(result.get("freshness"))
-    sources = part(state.get("sources"))
-    selected = number(sources.get("selected"))
+def freshness(result: Answer, *, local: bool = False, filters: Sequence[str] = ()) -> Freshness:
+    """The state of the index behind an answer. ``good`` needs ``complete`` and no count that speaks against it.
+
+    ``filters`` are those of the call that choose sessions, in the words of the reader.
+    """
+    state = result.get("freshness") or {}
+    sources = state.get("sources") or {}
+    selected = sources.get("selected") or 0
     lacking = [
         f"{n:,} {reason if n > 1 else single}"
         for key, single, reason in (
@@ -206,43 +205,31 @@ def freshness(result: Answer) -> Freshness:
             ("missing", "is not indexed yet", "are not indexed yet"),
             ("unavailable", "cannot be read", "cannot be read"),
         )
-        if (n := number(sources.get(key)))
+        if (n := sources.get(key) or 0)
     ]
     aside = []
-    if damaged := number(sources.get("damaged")):
+    if damaged := sources.get("damaged"):
         aside.append(f"{damaged:,} {'holds' if damaged == 1 else 'hold'} damaged lines that could not be read")
-    if pending := number(sources.get("pendingMaintenance")):
+    if pending := sources.get("pendingMaintenance"):
         aside.append(f"{pending:,} {'waits' if pending == 1 else 'wait'} for background indexing")
     tail = "".join(f"; {item}" for item in aside) + "."
     if result.get("complete") is True and not lacking:
         if not selected:
-            return Freshness(
-                "plain",
-                "No sessions",
-                f"there is no session file to look in (`session-history doctor`, with the same settings, says where it looked){tail}",
-            )
-        checked = f", checked {when(state.get('checkedAt'))}" if state.get("checkedAt") else ""
+            return _nothing_selected(result, tail, filters)
+        checked = f", checked {when(state.get('checkedAt'), local=local)}" if state.get("checkedAt") else ""
         whole = "the one session is" if selected == 1 else f"all {selected:,} sessions are"
         return Freshness("good", "Complete", f"{whole} indexed as on disk{checked}{tail}")
     if state.get("snapshotAt") is None:
         lacking.insert(0, "nothing is indexed yet")
     else:
-        tail = f"; index of {when(state.get('snapshotAt'))}{tail}"
+        tail = f"; index of {when(state.get('snapshotAt'), local=local)}{tail}"
     reasons = ", ".join(lacking) or "the index could not be compared with the transcripts"
-    return Freshness("warn", "Incomplete", f"of {count(selected, 'session file')}, {reasons}{tail}")
+    cure: Literal["refresh", "doctor"] = "refresh" if sources.get("changed") or sources.get("missing") else "doctor"
+    return Freshness("warn", "Incomplete", f"of {count(selected, 'session file')}, {reasons}{tail}", cure)
 
 
-def _items(value: object) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else []
-
-
-def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    merged: list[tuple[int, int]] = []
-    for start, stop in spans:
-        if stop <= start:
-            continue
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(stop, merged[-1][1])
-        else:
-            merged.append((start, stop))
-    return merged
+def _nothing_selected(result: Answer, tail: str, filters: Sequence[str]) -> Freshness:
+    if filters:
+        said = f"{', '.join(filters)} {'leaves' if len(filters) == 1 else 'leave'} no session to look in{tail}"
+        return Freshness("warn", "No sessions", said)
+    return Freshness("warn", "No sessions", f"there is no Pi session file to look in{tail}", "doctor")

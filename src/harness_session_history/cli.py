@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import io
 import os
 import sys
@@ -65,6 +66,7 @@ def _run(words: list[str]) -> int:
     if arguments is not None:
         build_request(**arguments)  # refused before any file is looked at, the settings included
         return _ask(options, arguments)
+    gc.enable()  # (see __main__): what follows may go on for long
     if options.command == "refresh":
         return _refresh(options)
     import asyncio

@@ -102,6 +102,7 @@ class NearHit(Hit):
     """An entry that holds most of the terms."""
 
     missingTerms: Annotated[list[str], "the terms it does not hold"]
+    nearby: Annotated[list[str], "those of them that stand in one of the two entries before or after it on its branch"]
 
 
 class TermCount(TypedDict):
@@ -112,13 +113,26 @@ class TermCount(TypedDict):
 
 
 class Hints(TypedDict):
-    """What to try when nothing matched."""
+    """What to look at where fewer than five entries match."""
 
     terms: Annotated[list[TermCount], "each term on its own"]
-    suggestion: Annotated[str | None, "a query that does have results"]
-    nearest: Annotated[list[NearHit], "entries that hold most of the terms, best first, at most 5"]
-    sessions: Annotated[list[SessionView], "sessions that hold every term, though in no single entry, at most 5"]
-    offBranchMatches: Annotated[int, "entries that match outside the visible branch"]
+    nearest: Annotated[
+        list[NearHit],
+        "further entries that hold most of the terms, best first: as many as make five with the results",
+    ]
+    sessions: Annotated[
+        list[SessionView],
+        "sessions whose name holds the terms, then (without results) those that hold every term, though in no single "
+        "entry; at most 5",
+    ]
+    suggestion: NotRequired[Annotated[str | None, "without results: a query that does have results"]]
+    offBranchMatches: NotRequired[Annotated[int, "without results: entries that match outside the visible branch"]]
+    outsideFilters: NotRequired[
+        Annotated[
+            int,
+            "without results: entries that match once session_id, kind, cwd, since, until and roles are left away",
+        ]
+    ]
 
 
 class SearchAnswer(Answer):
@@ -133,7 +147,7 @@ class SearchAnswer(Answer):
     ]
     unavailableSessionIds: Annotated[list[str], "sessions with matches that can no longer be verified, at most 20"]
     unavailableTruncated: Annotated[bool, "there are more than 20 of these"]
-    hints: NotRequired[Annotated[Hints, "only when nothing matched"]]
+    hints: NotRequired[Annotated[Hints, "where fewer than five entries match"]]
 
 
 class ToolUse(TypedDict):

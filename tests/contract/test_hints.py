@@ -23,19 +23,23 @@ def counts(world: World, query: str, **arguments: Any) -> dict[str, int]:
     return {term["term"]: term["entries"] for term in hints(world, query, **arguments)["terms"]}
 
 
-def test_there_are_hints_only_without_results(world: World) -> None:
-    world.say("a", "findme")
+def test_there_are_hints_where_fewer_than_five_entries_match(world: World) -> None:
+    world.say("a", *(f"findme {number}" for number in range(5)), "rare findme", "rare thing")
     assert "hints" not in world.search("findme")
-    assert set(hints(world, "nowhere")) == {"terms", "suggestion", "nearest", "sessions", "offBranchMatches"}
+    assert "hints" not in world.search("rare", limit=1)  # truncated
+    beside = {"terms", "nearest", "sessions"}
+    assert set(world.search("rare")["hints"]) == beside
+    assert set(hints(world, "nowhere")) == beside | {"suggestion", "offBranchMatches", "outsideFilters"}
 
 
 def test_an_empty_archive_has_empty_hints(world: World) -> None:
     assert hints(world, "one two") == {
         "terms": [{"term": "one", "entries": 0}, {"term": "two", "entries": 0}],
-        "suggestion": None,
         "nearest": [],
         "sessions": [],
+        "suggestion": None,
         "offBranchMatches": 0,
+        "outsideFilters": 0,
     }
 
 
@@ -186,6 +190,95 @@ def test_the_snippets_of_nearest_entries_keep_to_the_limit(world: World) -> None
     assert len(near["snippet"]) <= 80 and "alpha" in near["snippet"]
 
 
+def test_results_and_nearest_entries_are_five_together_and_none_stands_twice(world: World) -> None:
+    world.say("a", "alpha beta", "alpha beta", *(f"alpha {number}" for number in range(9)))
+    for limit, near in ((20, 3), (4, 2), (2, 0)):
+        answer = world.search("alpha beta", limit=limit)
+        assert len(answer["results"]) == 2 and len(answer["hints"]["nearest"]) == near
+        cited = [one["citation"]["entryId"] for one in answer["results"] + answer["hints"]["nearest"]]
+        assert len(set(cited)) == len(cited)
+        assert all(one["missingTerms"] == ["beta"] for one in answer["hints"]["nearest"])
+
+
+def test_an_entry_that_holds_none_of_the_terms_is_not_near(world: World) -> None:
+    world.say("a", "the otters question", "nothing of the kind", "again nothing")
+    found = hints(world, "otters zzyzx")["nearest"]
+    assert [one["snippet"] for one in found] == ["the otters question"]
+
+
+def test_a_question_and_its_answer_are_found_by_words_of_both(world: World) -> None:
+    session = world.session("a")
+    session.user("which queue do we take for the otters?")
+    session.assistant("SQLite with one writer, since laptops are often offline")
+    session.save()
+    for number in range(7):
+        other = world.session(f"n{number}")
+        other.user("what else works?")
+        other.assistant("SQLite works offline too.")
+        other.save()
+    first, second, *others = hints(world, "otters queue sqlite offline")["nearest"]
+    assert {first["role"], second["role"]} == {"user", "assistant"}
+    by_role = {one["role"]: one for one in (first, second)}
+    assert by_role["user"]["missingTerms"] == by_role["user"]["nearby"] == ["sqlite", "offline"]
+    assert by_role["assistant"]["missingTerms"] == by_role["assistant"]["nearby"] == ["otters", "queue"]
+    assert all(one["missingTerms"] == ["otters", "queue"] and one["nearby"] == [] for one in others)
+
+
+def test_only_the_two_entries_before_and_after_on_the_branch_are_nearby(world: World) -> None:
+    session = world.session("a")
+    session.user("gamma")
+    root = session.user("beta")
+    session.user("abandoned delta", parent=root)
+    session.last = root
+    session.assistant("filler")
+    session.user("alpha")
+    session.assistant("filler")
+    session.assistant("epsilon")
+    session.user("zeta")
+    session.save()
+    near = {one["snippet"]: one for one in hints(world, "alpha beta gamma delta epsilon zeta")["nearest"]}
+    assert near["alpha"]["nearby"] == ["beta", "epsilon"]
+    assert near["beta"]["nearby"] == ["alpha", "gamma"]
+    assert "abandoned delta" not in near
+    near = {one["snippet"]: one for one in hints(world, "alpha beta gamma delta", branch="any")["nearest"]}
+    assert near["abandoned delta"]["nearby"] == ["beta", "gamma"] and "delta" not in near["beta"]["nearby"]
+
+
+def test_neighbours_count_whoever_wrote_them_and_whenever(world: World) -> None:
+    session = world.session("a")
+    session.user("which queue for the otters?", at=stamp(0))
+    session.assistant("SQLite works offline", at=stamp(7200))
+    session.save()
+    for filters in ({"roles": ["assistant"]}, {"since": stamp(3600)}):
+        (near,) = hints(world, "otters queue sqlite offline", **filters)["nearest"]
+        assert near["role"] == "assistant" and near["nearby"] == ["otters", "queue"]
+
+
+def test_of_nearest_entries_that_say_the_same_the_others_come_last(world: World) -> None:
+    world.say("a", *["the otters are here again"] * 7, "otters somewhere else", "about otters in general and some rest")
+    near = hints(world, "otters again zzyzx")["nearest"]
+    assert len({one["snippet"] for one in near[:3]}) == 3
+
+
+def test_words_that_only_make_a_sentence_weigh_next_to_nothing_in_a_small_archive(world: World) -> None:
+    world.say(
+        "a",
+        "How did we make sure that the build is green?",
+        "Deliveries wait in a journal and survive crashes",
+        "What did we do that day, and how?",
+    )
+    found = hints(world, "How did we make sure that queued deliveries survive a crash?")
+    assert (
+        found["nearest"][0]["snippet"].startswith("Deliveries") and found["suggestion"] == "deliveries survive crash?"
+    )
+
+
+def test_a_word_of_another_language_is_not_taken_for_one_that_only_makes_a_sentence(world: World) -> None:
+    world.say("a", "will war was can", "der Abend im Will", "etwas anderes")
+    assert hints(world, "Will Abend zzyzx")["nearest"][0]["snippet"] == "der Abend im Will"
+    assert hints(world, "who")["terms"] == [{"term": "who", "entries": 0}]
+
+
 # -- sessions and branches -------------------------------------------------------------------------------------------
 
 
@@ -202,6 +295,20 @@ def test_at_most_five_sessions_are_named_and_none_for_one_term(world: World) -> 
         world.say(f"s{number}", "alpha", "beta")
     assert len(hints(world, "alpha beta")["sessions"]) == 5
     assert hints(world, "zzyzx")["sessions"] == []
+
+
+def test_a_session_is_found_by_its_name_beside_results_too(world: World) -> None:
+    named = world.session("a", cwd="/w/one")
+    named.user("something else entirely")
+    named.add("session_info", name="Kingfisher migration")
+    named.save()
+    world.say("b", "the kingfisher migration is planned")
+    other = world.say("c", "nothing", cwd="/w/kingfisher")
+    found = world.search("migrations kingfisher")
+    assert len(found["results"]) == 1 and [one["sessionId"] for one in found["hints"]["sessions"]] == [named.id]
+    assert [one["sessionId"] for one in hints(world, "kingfisher", cwd="/w/kingfisher")["sessions"]] == [other.id]
+    assert [one["sessionId"] for one in hints(world, world.view(other)["name"])["sessions"]] == [other.id]
+    assert hints(world, "kingfisher", cwd="/w/one", roles=["assistant"])["sessions"] != []
 
 
 def test_sessions_out_of_scope_are_not_named(world: World) -> None:
@@ -231,6 +338,18 @@ def test_a_visible_match_that_cannot_be_read_is_not_off_the_branch(world: World)
     answer = world.search("alpha beta", refresh=False)
     assert answer["results"] == [] and answer["unavailableSessionIds"] == [session.id]
     assert answer["hints"]["offBranchMatches"] == 0 and answer["hints"]["nearest"] == []
+
+
+def test_matches_outside_the_filters_are_counted(world: World) -> None:
+    session = world.say("a", "alpha beta", cwd="/w/one")
+    world.say("b", "gamma", cwd="/w/two")
+    for filters in ({"cwd": "/w/two"}, {"since": "2030-01-01"}, {"kind": "child"}, {"roles": ["assistant"]}):
+        assert hints(world, "alpha", **filters)["outsideFilters"] == 1, filters
+        assert hints(world, '"alpha beta"', **filters)["outsideFilters"] == 1, filters
+        assert hints(world, '"beta alpha"', **filters)["outsideFilters"] == 0, filters
+    assert hints(world, "zzyzx")["outsideFilters"] == 0
+    world.history(current_session_id=session.id)
+    assert hints(world, "alpha", cwd="/w/two")["outsideFilters"] == 0  # the current session stays out of scope
 
 
 # -- phrases among thousands of look-alikes --------------------------------------------------------------------------

@@ -265,9 +265,8 @@ def in_a_large_index() -> Iterator[None]:
             patched.setattr(f"harness_session_history.search.scan.{name}", value)
         for name, value in {"RANKED": 3, "PER_SESSION": 1}.items():
             patched.setattr(f"harness_session_history.search.rank.{name}", value)
-        for name in ("COUNT_SECONDS", "SUGGEST_SECONDS", "CORRECT_SECONDS", "VERIFY_SECONDS"):
+        for name in ("COUNT_SECONDS", "SECONDS"):
             patched.setattr(f"harness_session_history.answer.hints.{name}", 1e9)
-        patched.setattr("harness_session_history.search.suggestions.SECONDS", 1e9)
         yield
 
 

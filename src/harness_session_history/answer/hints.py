@@ -1,48 +1,60 @@
-"""What an empty answer says instead of nothing: which words occur, what to ask instead, which entries come nearest."""
+"""What an answer with few results or none says besides: which words occur, which entries come nearest, what to ask instead."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import apsw
+from msgspec.structs import replace as with_changes
 
-from ..errors import InvalidRequest
-from ..request import SearchRequest
+from ..request import ROLES, SearchRequest
 from ..search.expression import Expression, Phrase
 from ..search.match import Matcher
 from ..search.query import Query, Term, parse
 from ..search.rank import Searcher
-from ..search.suggestions import CANDIDATES, corrections, nearest, sessions_with_all
+from ..search.scan import SMALL
+from ..search.suggestions import corrections, sessions_with_all
 from ..text.analysis import is_unspaced
 from ..text.tokens import skeleton
 from .citations import Evidence
-from .hits import Finder, render
+from .hits import Hit, render
+from .nearest import Near, Nearest, Wanted
 from .sessions import Views
 
-#: Near entries and sessions that are shown.
+#: Results and nearest entries that are shown together, and sessions.
 SHOWN = 5
+#: How long is looked for hints of all kinds; something is done of each, however long it takes. Longer over a small archive,
+#: where an answer must not depend on the moment.
+SECONDS, SECONDS_IF_SMALL = 0.05, 0.5
 #: How long all terms of a query are counted exactly.
 COUNT_SECONDS = 0.008
-#: How long queries are tried for one that has results.
-SUGGEST_SECONDS = 0.03
-#: How long words that stand nowhere are corrected.
-CORRECT_SECONDS = 0.05
 #: Parts of a term that are looked for on their own where the whole stands nowhere.
 MOST_PARTS = 12
-#: Where a term can only be verified on the text, so many of its newest candidates are read, and more as long as there is
-#: time for it.
-VERIFIED, VERIFY_SECONDS = 200, 0.03
-#: Candidates are fetched in blocks of so many.
+#: Where a term can only be verified on the text, so many of its candidates are read, and more as long as there is time.
+VERIFIED = 200
+#: Candidates are fetched in blocks of about so many.
 BLOCK = 500
-#: So much is done of every kind of hint, however long it takes: an answer over a small archive must not depend on the
-#: moment.
-TRIED = 3
 #: Where several words have one stem, so many entries are read to see which of them was written.
 FEW = 5
+#: What is looked for in place of a term counts a little less than a term; what sentences are made of counts next to nothing.
+IN_PLACE, LITTLE = 0.9, 0.05
+#: A query is suggested if it holds at least so much of what was asked for and stands somewhere.
+KEPT = 1 / 3
+#: Words that English questions are made of and that tell nothing; so are they read where several stand in a query: alone
+#: each of them may be a word of another language, or a name.
+SENTENCE_WORDS = (
+    "a about after again all also and any are at be because been before but by can could did do does doing for from get got "
+    "had has have he her how i if in into is it its just make made me my no not of on or our out please shall she should so "
+    "some that the their them then there these they this those to up us was we were what when where which while who why will "
+    "with would you your"
+)
+SENTENCE = 3
+#: What a session is named with to which nobody gave a name, besides its folder.
+_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def hints(
@@ -51,33 +63,32 @@ def hints(
     views: Views,
     request: SearchRequest,
     query: Query,
+    hits: Sequence[Hit],
     check: Callable[[], None],
     *,
     sure: bool = True,
 ) -> dict[str, Any]:
-    """The ``hints`` of a search answer without results; `sure` if every candidate was looked at and refused."""
-    helper = _Helper(connection, searcher, views, request, check)
-    if sure and len(query.terms) == 1 and query.literal:
-        counts = [0]
+    """The ``hints`` of a search answer with fewer than five results, which are `hits`; `sure` if every candidate was looked
+    at."""
+    helper = _Helper(connection, searcher, views, request, query, check)
+    if sure and not hits and len(query.terms) == 1 and query.literal:
+        helper.counts = [0]
     else:
-        counts = [helper.count(term) for term in query.terms]
-    corrected = helper.corrected(query, counts)
-    return {
-        "terms": [{"term": term.text, "entries": count} for term, count in zip(query.terms, counts, strict=True)],
-        "suggestion": helper.suggestion(query, counts, corrected),
-        "nearest": helper.nearest(query, counts, corrected),
-        "sessions": helper.sessions(query, counts),
-        "offBranchMatches": helper.off_branch(query),
+        helper.counts = [helper.count(term) for term in query.terms]
+    wanted = helper.wanted(correct=not hits)
+    near = helper.nearest.find(wanted, {row for hit in hits for row in hit.rows}) if wanted else []
+    found: dict[str, Any] = {
+        "terms": [
+            {"term": term.text, "entries": count} for term, count in zip(query.terms, helper.counts, strict=True)
+        ],
+        "nearest": helper.shown(near[: min(SHOWN, request.limit) - len(hits)], wanted),
+        "sessions": helper.sessions(every_term=not hits),
     }
-
-
-def shortness(characters: int) -> float:
-    """A weak preference for entries that say little else: 1 for an empty one, 0.8 for a long one."""
-    return 1.0 - 0.2 * characters / (characters + 1500)
-
-
-def _unquoted(term: Term) -> str:
-    return " ".join(term.parts)
+    if not hits:
+        found["suggestion"] = helper.suggestion(near, wanted)
+        found["offBranchMatches"] = helper.off_branch()
+        found["outsideFilters"] = helper.outside_filters()
+    return found
 
 
 class _Helper:
@@ -87,18 +98,27 @@ class _Helper:
         searcher: Searcher,
         views: Views,
         request: SearchRequest,
+        query: Query,
         check: Callable[[], None],
     ) -> None:
         self.connection, self.searcher, self.views = connection, searcher, views
-        self.request, self.check = request, check
+        self.request, self.query, self.check = request, query, check
         self.evidence = Evidence(connection, views.catalog)
-        #: Rows that hold a term which only the text can tell.
-        self.holding: list[int] = []
+        now = time.monotonic()
+        self.until = now + (SECONDS_IF_SMALL if searcher.documents <= SMALL else SECONDS)
+        self.counting_until = now + COUNT_SECONDS
+        self.nearest = Nearest(connection, searcher, views, check, self.until)
+        #: In how many entries each term stands, and in which rows one that only the text can tell.
+        self.counts: list[int] = []
+        self.rows: dict[Term, list[int]] = {}
         self.stands_nowhere = False
-        self.counting_until = time.monotonic() + COUNT_SECONDS
+        known = SENTENCE_WORDS.split()
+        of_sentence = [term.text.casefold().strip("?!.,;:") in known for term in query.terms]
+        said = sum(of_sentence)
+        #: Whether a term is one that only makes a sentence of the others.
+        self.little = [SENTENCE <= said < len(of_sentence) and one for one in of_sentence]
 
-    def _finder(self, matcher: Matcher) -> Finder:
-        return Finder(self.connection, self.views, self.searcher.scope, matcher, self.check)
+    # -- counts -------------------------------------------------------------------------------------------------------
 
     def count(self, term: Term) -> int:
         """In how many entries in scope a term occurs; an estimate where there are many that must be verified, or where
@@ -106,21 +126,20 @@ class _Helper:
         count = self.searcher.count(term.expression, self.counting_until - time.monotonic())
         if term.literal and count:
             rows, count = self._verified([term], term.expression, self.searcher, count)
-            self.holding += rows[:CANDIDATES]
+            self.rows[term] = rows
         return count
 
     def _verified(
         self, terms: Sequence[Term], expression: Expression, searcher: Searcher, count: int
     ) -> tuple[list[int], int]:
-        """Of the newest rows that match an expression those that really hold these terms, and how many of all `count` do:
-        exact if there was time to look at all."""
+        """Of the rows that match an expression those that really hold these terms, and how many of all `count` do: exact if
+        there was time to look at all."""
         matcher = Matcher(Query("", tuple(terms)))
-        until = time.monotonic() + VERIFY_SECONDS
         held: list[int] = []
         looked_at = 0
         for _, rows in searcher.by_session(searcher.spelled_out(expression), BLOCK):
             for row, _ in rows:
-                if looked_at >= VERIFIED and time.monotonic() > until:
+                if looked_at >= VERIFIED and time.monotonic() > self.until:
                     return held, max(len(held), count * len(held) // looked_at)
                 held += self._holding(matcher, [row])
                 looked_at += 1
@@ -136,42 +155,76 @@ class _Helper:
                 held.append(located.row)
         return held
 
-    def _has_results(self, text: str) -> bool:
-        try:
-            query = parse(text)
-        except InvalidRequest:
-            return False
-        rows = self.searcher.matches(query.expression, BLOCK)
-        finder = self._finder(Matcher(query))
-        hits, _ = finder.take(rows, 1, diverse=False, verify=query.literal, seconds=VERIFY_SECONDS)
-        return bool(hits)
+    def off_branch(self) -> int:
+        """How many entries match outside the visible branch; an estimate where many of them must be verified."""
+        if self.request.branch == "any" or self.stands_nowhere:
+            return 0
+        scope = replace(self.searcher.scope, only_off_branch=True)
+        return self._matching(Searcher(self.connection, self.searcher.weigher, scope, self.views.catalog))
 
-    def corrected(self, query: Query, counts: Sequence[int]) -> list[str]:
-        """The terms as written; those that stand nowhere, not only nowhere in scope, are replaced by a word that is one
-        slip away, if there is one."""
-        until = time.monotonic() + CORRECT_SECONDS
-        words = []
-        for term, count in zip(query.terms, counts, strict=True):
+    def outside_filters(self) -> int:
+        """How many entries match once the filters are left away; an estimate where many of them must be verified."""
+        wide = with_changes(self.request, session_id=None, kind="any", cwd=None, since=None, until=None, roles=ROLES)
+        if wide == self.request or self.stands_nowhere:
+            return 0
+        scope = self.views.scope(wide)
+        return self._matching(Searcher(self.connection, self.searcher.weigher, scope, self.views.catalog))
+
+    def _matching(self, searcher: Searcher) -> int:
+        count = searcher.count(self.query.expression, COUNT_SECONDS)
+        if self.query.literal and count:
+            _, count = self._verified(self.query.terms, self.query.expression, searcher, count)
+        return count
+
+    # -- what is looked for -------------------------------------------------------------------------------------------
+
+    def wanted(self, *, correct: bool) -> list[Wanted]:
+        """The terms that stand somewhere, and what is looked for in place of the others: a word one slip away, else their
+        parts."""
+        chosen: list[tuple[Term, int, bool]] = []
+        for at, (term, count) in enumerate(zip(self.query.terms, self.counts, strict=True)):
             self.check()
-            misspelt = not count and time.monotonic() < until and not self.searcher.exists(term.expression)
-            self.stands_nowhere |= misspelt
-            words.append(self._respelt(term, until) if misspelt else term.text)
-        return words
+            chosen.append((term, at, True))
+            if not count and correct:
+                chosen += [(one, at, False) for one in self._in_place_of(term)]
+        rarities = self.searcher.rarities([term for term, _, _ in chosen])
+        weights = [
+            rarity * (LITTLE if self.little[at] else 1.0 if itself else IN_PLACE)
+            for (_, at, itself), rarity in zip(chosen, rarities, strict=True)
+        ]
+        return [
+            Wanted(term, at, weight, itself, self.rows.get(term))
+            for (term, at, itself), weight in zip(chosen, weights, strict=True)
+        ]
 
-    def _respelt(self, term: Term, until: float) -> str:
+    def _in_place_of(self, term: Term) -> tuple[Term, ...]:
+        """What to look for in place of a term that stands nowhere: its correction, else its parts."""
+        if not self.searcher.exists(term.expression):  # nowhere, not only nowhere in scope
+            self.stands_nowhere = True
+            better = self._respelt(term)
+            if better != term.text:
+                return parse(better).terms
+        parts = term.parts
+        if len(parts) < 2 and not term.quoted:
+            return ()
+        if all(is_unspaced(part) for part in parts):
+            parts = ["".join(pair) for pair in pairwise(parts)] or parts
+        return parse(" ".join(parts[:MOST_PARTS])).terms
+
+    def _respelt(self, term: Term) -> str:
         """A term with the words corrected that stand nowhere; as it was written if that cannot be done."""
         parts = term.parts
         if term.quoted:
             return term.text
         if len(parts) == 1:
-            return self._written(corrections(self.searcher, parts[0], until)) or term.text
+            return self._written(corrections(self.searcher, parts[0], self.until)) or term.text
         text, folded = term.text, skeleton(term.text)[0]
         for part in parts:
             at = folded.find(part)
             if at < 0:
                 return term.text
             if not self.searcher.exists(Phrase((part,))):
-                better = self._written(corrections(self.searcher, part, until)) or part
+                better = self._written(corrections(self.searcher, part, self.until)) or part
                 cased = better.capitalize() if text[at].isupper() else better
                 text, folded = (
                     f"{whole[:at]}{new}{whole[at + len(part) :]}" for whole, new in ((text, cased), (folded, better))
@@ -186,94 +239,79 @@ class _Helper:
                 return candidate
         return candidates[0] if candidates else ""
 
-    def suggestion(self, query: Query, counts: Sequence[int], corrected: list[str]) -> str | None:
-        """A query that has results: misspelt words corrected, else the words dropped that occur nowhere, else one word."""
-        written = [term.text for term in query.terms]
-        until = time.monotonic() + SUGGEST_SECONDS
-        for tried, candidate in enumerate(self._candidates(query, written, corrected, counts)):
-            if tried >= TRIED and time.monotonic() > until:
-                break
-            if candidate and candidate != written and self._has_results(" ".join(candidate)):
-                return " ".join(candidate)
-        return None
+    # -- nearest entries and what to ask ------------------------------------------------------------------------------
 
-    def _candidates(
-        self, query: Query, written: list[str], corrected: list[str], counts: Sequence[int]
-    ) -> Iterable[list[str]]:
-        yield corrected
-        yield [
-            word if count or not term.quoted else _unquoted(term)
-            for word, term, count in zip(corrected, query.terms, counts, strict=True)
-        ]
-        yield [word for word, old, count in zip(corrected, written, counts, strict=True) if count or word != old]
-        yield [word for word, count in zip(written, counts, strict=True) if count]
-        present = [(count, at) for at, count in enumerate(counts) if count]
-        for _, dropped in sorted(present):
-            yield [word for at, word in enumerate(corrected) if at != dropped and (counts[at] or word != written[at])]
-
-    def nearest(self, query: Query, counts: Sequence[int], corrected: list[str]) -> list[dict[str, Any]]:
-        """The entries that hold most of the terms, weighted by rarity; their texts decide which they hold. Those that hold
-        only parts of terms come after them."""
-        found = [at for at, count in enumerate(counts) if count]
-        lacking = [at for at, count in enumerate(counts) if not count]
-        looser = [one for at in lacking for one in self._looser(query.terms[at], corrected[at])]
-        wanted = [*(query.terms[at] for at in found), *looser]
-        if not wanted:
-            return []
-        wide = Matcher(Query(query.text, tuple(wanted)))
-        rest = Matcher(Query(query.text, tuple(query.terms[at] for at in lacking)))
-        rows = list(dict.fromkeys([*nearest(self.searcher, wanted, self.check), *self.holding]))
-        hits, _ = self._finder(wide).take(rows, len(rows), diverse=False, verify=False)
-        rarities = self.searcher.rarities(wanted)
-        scored = []
-        for hit in hits:
-            text = hit.entry.text
-            near = wide.held(text)
-            weight = sum(rarities[at] for at in near)
-            if weight:
-                held = {found[at] for at in near if at < len(found)}
-                held.update(lacking[at] for at in rest.held(text))  # (a count may be an estimate)
-                scored.append((bool(held), weight * shortness(len(text)), -hit.place, held, hit))
+    def shown(self, near: Sequence[Near], wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
+        """The nearest entries as they stand in the answer."""
+        matcher = Matcher(Query(self.query.text, tuple([one.term for one in wanted])))
         shown = []
-        for _, _, _, held, hit in sorted(scored, key=lambda one: one[:3], reverse=True)[:SHOWN]:
+        for one in near:
             self.check()
-            rendered = render(hit, self.views, wide, self.request.snippet_chars)
-            missing = [term.text for at, term in enumerate(query.terms) if at not in held]
-            shown.append({**rendered, "missingTerms": missing})
+            held = {wanted[at].place for at in one.held if wanted[at].itself}
+            beside = {wanted[at].place for at in self.nearest.confirmed(one, wanted) if wanted[at].itself} - held
+            texts = [term.text for term in self.query.terms]
+            shown.append(
+                {
+                    **render(one.hit, self.views, matcher, self.request.snippet_chars),
+                    "missingTerms": [text for at, text in enumerate(texts) if at not in held],
+                    "nearby": [text for at, text in enumerate(texts) if at in beside],
+                }
+            )
         return shown
 
-    def _looser(self, term: Term, better: str) -> tuple[Term, ...]:
-        """What to look for in place of a term that stands nowhere: its correction, else its parts."""
-        if better != term.text:
-            return parse(better).terms
-        parts = term.parts
-        if len(parts) < 2 and not term.quoted:
-            return ()
-        if all(is_unspaced(part) for part in parts):
-            parts = ["".join(pair) for pair in pairwise(parts)]
-        return parse(" ".join(parts[:MOST_PARTS])).terms
+    def suggestion(self, near: Sequence[Near], wanted: Sequence[Wanted]) -> str | None:
+        """The query that holds most of what was asked for and stands in an entry: misspelt words corrected, those dropped
+        that only make a sentence, then those without which most is kept."""
+        best, most = "", 0.0
+        asked = sum([one.weight for one in wanted if one.itself and self.counts[one.place]])
+        for one in near:
+            words, worth = self._standing_in(one, wanted)
+            if worth > most + 1e-9 and words != [term.text for term in self.query.terms]:
+                best, most = " ".join(words), worth
+        return best if best and most >= KEPT * asked else None
 
-    def sessions(self, query: Query, counts: Sequence[int]) -> list[dict[str, Any]]:
-        if not all(counts) or len(query.terms) < 2:
-            return []
-        keys = sessions_with_all(self.searcher, query.terms, counts, SHOWN, self.check)
-        literal = [term for term in query.terms if term.literal]
-        return [
-            self.views.view(self.views.catalog.sessions[key])
-            for key in keys
-            if all(self._holding(Matcher(Query("", (term,))), self._candidates_in(term, key)) for term in literal)
-        ]
+    def _standing_in(self, near: Near, wanted: Sequence[Wanted]) -> tuple[list[str], float]:
+        """The query's terms, or what stands for them, as far as they stand in an entry, and how much they tell."""
+        words: list[tuple[int, str]] = []
+        worth = 0.0
+        for place, term in enumerate(self.query.terms):
+            itself = [at for at, one in enumerate(wanted) if one.place == place and one.itself]
+            others = [at for at, one in enumerate(wanted) if one.place == place and not one.itself]
+            if near.held.issuperset(itself):
+                words.append((place, term.text))
+                worth += sum([wanted[at].weight for at in itself])
+            elif others and near.held.issuperset(others):
+                words.append((place, " ".join([wanted[at].term.text for at in others])))
+                worth += sum([wanted[at].weight for at in others]) / len(others)
+        telling = [word for place, word in words if not self.little[place]]
+        return telling or [word for _, word in words], worth
 
-    def _candidates_in(self, term: Term, session: int) -> list[int]:
-        return [row for row, _ in self.searcher.of_session(term.expression, session, VERIFIED)]
+    # -- sessions -----------------------------------------------------------------------------------------------------
 
-    def off_branch(self, query: Query) -> int:
-        """How many entries match outside the visible branch; an estimate where many of them must be verified."""
-        if self.request.branch == "any" or self.stands_nowhere:
-            return 0
-        scope = replace(self.searcher.scope, only_off_branch=True)
-        hidden = Searcher(self.connection, self.searcher.weigher, scope, self.views.catalog)
-        count = hidden.count(query.expression, COUNT_SECONDS)
-        if query.literal and count:
-            _, count = self._verified(query.terms, query.expression, hidden, count)
-        return count
+    def sessions(self, *, every_term: bool) -> list[dict[str, Any]]:
+        """Sessions whose names hold the terms; and those in which every term stands, where that is asked for."""
+        keys = dict.fromkeys(islice(self._named(), SHOWN))
+        if every_term and len(self.query.terms) > 1 and all(self.counts):
+            terms = self.query.terms
+            found = sessions_with_all(self.searcher, terms, self.counts, self.check, self.until)
+            literal = [term for term in terms if term.literal]
+            really = (key for key in found if all(self._stands_in(term, key) for term in literal))
+            keys |= dict.fromkeys(islice(really, SHOWN - len(keys)))
+        return [self.views.view(self.views.catalog.sessions[key]) for key in keys]
+
+    def _stands_in(self, term: Term, session: int) -> bool:
+        rows = [row for row, _ in self.searcher.of_session(term.expression, session, VERIFIED)]
+        return bool(self._holding(Matcher(Query("", (term,))), rows))
+
+    def _named(self) -> Iterator[int]:
+        """Keys of the sessions in scope whose names hold the terms, those that were active last first."""
+        terms = [term for term, little in zip(self.query.terms, self.little, strict=True) if not little]
+        matcher = Matcher(Query("", tuple(terms)))
+        beginnings = [term.parts[0][:3] for term in terms if not _HEXADECIMAL.issuperset(term.parts[0][:3])]
+        for key in self.searcher.keys:
+            session = self.views.catalog.sessions[key]
+            known = session.name or session.cwd or ""
+            folded = known.lower() if known.isascii() else skeleton(known)[0]
+            perhaps = all(one in folded for one in beginnings) or session.session_id in self.views.registry
+            if perhaps and len(matcher.held(self.views.name(session))) == len(terms):
+                yield key

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -37,14 +37,15 @@ VERIFY_SECONDS = 2.0
 
 @dataclass
 class Hit:
-    """One verified hit: the cited entry, its text, its other copies, its place in the ranking."""
+    """One verified hit: the cited entry, its text, its other copies, its place in the ranking; `rows` of all copies."""
 
     place: int
     located: Located
     session: SessionRow
     entry: Hydrated
     visible: bool
-    also_in: list[str] = field(default_factory=list)
+    also_in: list[str]
+    rows: list[int]
 
 
 class Group(NamedTuple):
@@ -162,7 +163,7 @@ class Finder:
             visible = not self.evidence.hidden(located.row)
             others = [copy for copy in copies[at + 1 :] if copy.session != located.session]
             named = dict.fromkeys(self.views.catalog.sessions[copy.session].session_id for copy in others)
-            return Hit(place, located, session, entry, visible, list(named)[:NAMED])
+            return Hit(place, located, session, entry, visible, list(named)[:NAMED], [copy.row for copy in copies])
         return None
 
 

@@ -15,6 +15,9 @@ from ..search.rank import Searcher, ordered_rows
 from .hits import NAMED, VERIFY_SECONDS, Finder, render
 from .sessions import Views
 
+#: With fewer results an answer has hints.
+FEW = 5
+
 
 def marker(matcher: Matcher) -> Callable[[str], list[tuple[int, int]]]:
     """What tells where the matched words are in a snippet."""
@@ -53,8 +56,8 @@ def search(
         "unavailableSessionIds": finder.unavailable[:NAMED],
         "unavailableTruncated": len(finder.unavailable) > NAMED,
     }
-    if not results:
+    if not results or (len(results) < FEW and not answer["truncated"]):
         from .hints import hints
 
-        answer["hints"] = hints(connection, searcher, views, request, query, check, sure=not finder.gave_up)
+        answer["hints"] = hints(connection, searcher, views, request, query, hits, check, sure=not finder.gave_up)
     return answer, marker(matcher)

@@ -129,7 +129,7 @@ class _Cards:
             rows.append(row("branch", f"{_match(off, ' off the visible branch')}: add {branch}"))
         sessions = list(hints.get("sessions") or ())[: words.SMALL_ROWS]
         if sessions:
-            rows.append(said("every term occurs in these sessions, though never in one entry:"))
+            rows.append(said("sessions that are named so, or in which every term occurs:"))
         for view in sessions:
             chosen = self.commands.argument("session_id", words.one_line(view.get("sessionId"), words.ID_CHARS))
             rows.append(Row("", [*_session(view), Piece(f" · {chosen}", "dim")]))

@@ -1,24 +1,23 @@
-"""Questions to the index for an answer that would be empty: counts, spelling, entries that hold most of the terms."""
+"""Questions to the index for an answer with few results or none: which rows hold some of the terms, sessions, spelling."""
 
 from __future__ import annotations
 
+import heapq
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 
+from ..index.schema import SLOT_SHIFT
 from ..text.tokens import stems
-from .expression import Phrase
+from .expression import Expression, Phrase
 from .query import Term
 from .rank import Searcher
 
-#: So many of a term's newest rows are considered for the nearest entries, and of all terms together about so many.
-PER_TERM, TOGETHER = 1000, 6000
-#: So many of these are worth reading.
-CANDIDATES = 24
-#: Bound on the work of one kind of hint, once so many sessions or words have been tried: an answer over a small archive
-#: must not depend on the moment.
-SECONDS, TRIED = 0.03, 50
+#: Of each term at most so many rows are looked at, those of the sessions that were active last, and so many of all.
+PER_TERM, TOGETHER = 2000, 12_000
+#: Entries stand near each other, as far as that can be told without looking, within about so many rows (as a shift).
+NEAR_SHIFT = 6
+#: So many sessions are tried for one that holds every term, whatever the time.
+TRIED = 50
 #: Folded letters of scripts that are written in words; a slip is one of the same script.
 _ALPHABETS = (
     "abcdefghijklmnopqrstuvwxyz0123456789",
@@ -27,42 +26,67 @@ _ALPHABETS = (
 )
 
 
-def nearest(searcher: Searcher, terms: Sequence[Term], check: Callable[[], None]) -> list[int]:
-    """Rows that hold most of the terms, as far as the index tells quickly, weighted by rarity, best first.
-
-    Candidates are the newest rows of each term, beginning with the rarest: all of its rows unless the term is common,
-    and then it weighs little. Which of the common terms stand in them is left to whoever reads them.
-    """
-    weight: dict[int, float] = defaultdict(float)
-    considered = 0
-    deadline = time.monotonic() + SECONDS
-    by_rarity = sorted(zip(searcher.rarities(terms), range(len(terms)), terms, strict=True), reverse=True)
-    for rarity, _, term in by_rarity:
+def holding(
+    searcher: Searcher,
+    terms: Sequence[tuple[Expression, float, Sequence[int] | None]],
+    check: Callable[[], None],
+    until: float,
+) -> dict[int, int]:
+    """Rows that hold some of the terms, each with the numbers of these as bits, as far as the index tells quickly. Of a
+    term: what finds it, how much it tells, and its rows where these are known. The terms that tell most come first, and
+    where they have given much, or it takes too long, the others are left out."""
+    held: dict[int, int] = {}
+    looked_at = 0
+    for at in sorted(range(len(terms)), key=lambda at: -terms[at][1]):
         check()
-        if considered >= TOGETHER or (weight and time.monotonic() > deadline):
+        if looked_at >= TOGETHER or (held and time.monotonic() > until):
             break
-        rows = searcher.matches(term.expression, PER_TERM)
-        considered += len(rows)
+        expression, _, known = terms[at]
+        rows = searcher.matches(expression, PER_TERM) if known is None else known
+        looked_at += len(rows)
         for row in rows:
-            weight[row] += rarity
-    return list(islice(searcher.in_order(weight.items()), CANDIDATES))
+            held[row] = held.get(row, 0) | 1 << at
+    return held
+
+
+def promising(held: dict[int, int], weights: Sequence[float], role: int | None, most: int) -> list[int]:
+    """The rows of a role (None: of any) that hold most, what stands near them counting half; equal ones in their order."""
+    beside: dict[int, int] = {}
+    for row, mask in held.items():
+        place = row >> NEAR_SHIFT
+        beside[place] = beside.get(place, 0) | mask
+    worth: dict[int, float] = {}
+    last = (1 << SLOT_SHIFT - NEAR_SHIFT) - 1
+
+    def weight(mask: int) -> float:
+        if mask not in worth:
+            worth[mask] = sum([weight for at, weight in enumerate(weights) if mask >> at & 1])
+        return worth[mask]
+
+    def promise(row: int) -> float:
+        mask, place = held[row], row >> NEAR_SHIFT
+        near = beside[place]
+        if place & last:  # (not the rows of the session before)
+            near |= beside.get(place - 1, 0)
+        if place & last != last:
+            near |= beside.get(place + 1, 0)
+        return weight(mask) + weight(near & ~mask) / 2
+
+    return heapq.nlargest(most, (row for row in held if role is None or row & 1 == role), key=promise)
 
 
 def sessions_with_all(
-    searcher: Searcher, terms: Sequence[Term], counts: Sequence[int], limit: int, check: Callable[[], None]
-) -> list[int]:
-    """Keys of sessions in scope in which every term stands somewhere, newest first."""
-    deadline = time.monotonic() + SECONDS
+    searcher: Searcher, terms: Sequence[Term], counts: Sequence[int], check: Callable[[], None], until: float
+) -> Iterator[int]:
+    """Keys of sessions in scope in which every term stands somewhere, those that were active last first."""
     by_rarity = [term for _, term in sorted(zip(counts, terms, strict=True), key=lambda pair: pair[0])]
     keys = dict.fromkeys(searcher.session_of(row) for row in searcher.matches(by_rarity[0].expression, PER_TERM))
-    found: list[int] = []
     for tried, key in enumerate(keys):
         check()
-        if len(found) == limit or (tried >= TRIED and time.monotonic() > deadline):
+        if tried >= TRIED and time.monotonic() > until:
             break
         if all(searcher.of_session(term.expression, key, 1) for term in by_rarity[1:]):
-            found.append(key)
-    return found
+            yield key
 
 
 def corrections(searcher: Searcher, word: str, until: float) -> list[str]:

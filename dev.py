@@ -18,6 +18,7 @@ import argparse
 import errno
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -60,6 +61,8 @@ def main() -> int:
     command = [str(python_of(venv)), "-P", "-m", "harness_session_history", *options.rest]
     # Where only ASCII is known, Python loads no compiled module from a folder with another letter.
     variables = any_letter() if sys.getfilesystemencoding() == "ascii" else dict(os.environ)
+    # What it names to be typed next must work where it was called like this.
+    variables["SESSION_HISTORY_PROGRAM"] = f"python3 {shlex.quote(str(PROJECT / 'dev.py'))} run"
     if os.name == "posix":
         os.execve(command[0], command, variables)  # nothing stands between the caller's signals and the program
     return subprocess.call(command, env=variables)

@@ -1,8 +1,8 @@
 """The shell: ``session-history search|list|open|refresh|maintain|doctor|tools|mcp``.
 
 Data goes to standard output, diagnostics and progress to standard error. Exit status: 0 answered, 2 invalid request,
-3 not found or citation unavailable, 4 refresh incomplete, 5 index unavailable, 130 interrupted, 1 anything else
-(contract: shell).
+3 not found or citation unavailable, 4 refresh incomplete, 5 index unavailable, 130 interrupted, 1 anything else, also where
+the doctor found something broken (contract: shell).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .errors import InvalidRequest, RefreshIncomplete, SessionHistoryError
-from .options import arguments_of, make_parser, settings_of
+from .options import arguments_of, in_words_of_the_shell, make_parser, program, settings_of
 from .request import build_request
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ STATUS = {
     "index_unavailable": 5,
 }
 INTERRUPTED = 130
+_WIDTH = 100  # of cards that go elsewhere than to a terminal
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     _speak_utf8()
     # Known before parsing, so that a usage error is answered in the form that was asked for.
-    as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
+    as_json = _asks_for_json(words[: words.index("--")] if "--" in words else words)
     try:
         try:
             return _run(words)
@@ -56,6 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return lost.status
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _asks_for_json(words: list[str]) -> bool:
+    return bool({"--json", "--format=json"} & set(words)) or "--format json" in " ".join(words)
 
 
 def _run(words: list[str]) -> int:
@@ -77,7 +82,7 @@ def _run(words: list[str]) -> int:
 def _ask(options: argparse.Namespace, arguments: dict[str, Any]) -> int:
     history = _open_history(options)
     try:
-        _show_answer(history.ask(**arguments), options)
+        _show_answer(history.ask(**arguments), options, arguments)
     finally:
         history.close_now()
     return 0
@@ -89,7 +94,7 @@ def _refresh(options: argparse.Namespace) -> int:
         with _progress() as progress:
             freshness = history.refresh_now(session_id=options.session_id, progress=progress)
         _require_complete(freshness)
-        _show_freshness({"complete": True, "freshness": freshness}, options.json)
+        _show_freshness({"complete": True, "freshness": freshness}, options)
     finally:
         history.close_now()
     return 0
@@ -102,7 +107,7 @@ async def _perform(options: argparse.Namespace) -> int:
                 print("watching; Ctrl-C ends it", file=sys.stderr)
             with _progress() as progress:
                 await history.maintain(watch=options.watch, progress=progress)
-            _show_freshness(await history(operation="list", limit=1), options.json)
+            _show_freshness(await history(operation="list", limit=1), options)
         elif options.command == "tools":
             await _call(history, options)
         elif options.command == "mcp":
@@ -110,7 +115,9 @@ async def _perform(options: argparse.Namespace) -> int:
         else:
             from .doctor.diagnose import diagnose
 
-            _show_report(await diagnose(history, options.session, options.entry), options.json)
+            report = await diagnose(history, options.session, options.entry)
+            _show_report(report, options)
+            return int(any(problem["severity"] == "error" for problem in report["problems"]))
     return 0
 
 
@@ -163,7 +170,8 @@ async def _call(history: SessionHistory, options: argparse.Namespace) -> None:
 
     tool = named(history_tools(history=history), options.tool)
     result = await tool(**decoded(_read_stdin() if options.arguments == "-" else options.arguments))
-    if options.json or not _on_terminal():
+    # What is called with JSON answers with it, unless a person or the caller wants the text.
+    if options.format == "json" or (options.format is None and not _on_terminal()):
         _show({"result": result, "text": result.text})
     else:
         _write(result.text)
@@ -228,37 +236,49 @@ def _on_terminal() -> bool:
     return sys.stdout is not None and sys.stdout.isatty()
 
 
-def _show_answer(answer: Any, options: argparse.Namespace) -> None:
-    if options.json or not _on_terminal():
+def _format(options: argparse.Namespace) -> str:
+    return options.format or ("cards" if _on_terminal() else "text")
+
+
+def _show_answer(answer: Any, options: argparse.Namespace, arguments: dict[str, Any]) -> None:
+    form = _format(options)
+    if form == "json":
         return _show(answer)
+    from .display.commands import in_shell
+
+    commands = in_shell(settings_of(options), arguments, program())
+    if form == "text":
+        from .display.text import render_text_for_model
+
+        return _write(render_text_for_model(answer, commands), end="")
     from shutil import get_terminal_size
 
-    from .display.commands import in_shell
     from .display.terminal import render_text
 
-    commands = in_shell(settings_of(options))
-    _write(render_text(answer, color=_in_colour(), width=get_terminal_size().columns, commands=commands), end="")
+    width = get_terminal_size().columns if _on_terminal() else _WIDTH
+    shown = render_text(answer, color=_in_colour(), width=width, commands=commands, local=_on_terminal())
+    _write(shown, end="")
 
 
-def _show_report(report: dict[str, Any], as_json: bool) -> None:
-    if as_json or not _on_terminal():
+def _show_report(report: dict[str, Any], options: argparse.Namespace) -> None:
+    if _format(options) == "json":
         return _show(report)
     from .display.terminal import render_report
 
-    _write(render_report(report, color=_in_colour()), end="")
+    _write(render_report(report, color=_in_colour(), local=_on_terminal()), end="")
 
 
 def _in_colour() -> bool:
-    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return _on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _show_freshness(answer: dict[str, Any], as_json: bool) -> None:
+def _show_freshness(answer: dict[str, Any], options: argparse.Namespace) -> None:
     """How the index compares with the files now."""
-    if as_json or not _on_terminal():
+    if _format(options) == "json":
         return _show(answer["freshness"])
     from .display import words
 
-    state = words.freshness(answer)
+    state = words.freshness(answer, local=_on_terminal())
     _write(f"{state.label}: {state.text}")
 
 
@@ -269,10 +289,11 @@ def _show(data: Any) -> None:
 
 
 def _report(error: SessionHistoryError, as_json: bool) -> None:
+    hint = in_words_of_the_shell(error.hint)
     if as_json:
-        _show({"error": error.as_dict()})
+        _show({"error": {**error.as_dict(), "hint": hint}})
     else:
-        _complain(str(error), error.hint)
+        _complain(str(error), hint)
 
 
 def _complain(*lines: str) -> None:

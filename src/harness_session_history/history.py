@@ -79,7 +79,9 @@ class SessionHistory:
     async def call(self, arguments: Arguments, *, catch_up: float = 0.0) -> HistoryResult:
         """As ``await history(**arguments)``; `catch_up` are the seconds of catching up where the settings name none."""
         request = build_request(**arguments)
-        return await self._work.awaited(partial(self._answer, request, catch_up, time.monotonic()), request)
+        answer = await self._work.awaited(partial(self._answer, request, catch_up, time.monotonic()), request)
+        answer.asked = {"operation": request.operation, **arguments}
+        return answer
 
     def ask(self, **arguments: object) -> HistoryResult:
         """The same call for a program without an event loop: the answer is worked out in this thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from typing import Any, NoReturn
 
@@ -10,6 +11,8 @@ from .arguments import Argument
 from .errors import InvalidRequest
 from .request import ARGUMENTS
 
+PROGRAM = "session-history"
+FORMATS = ("cards", "text", "json")
 _POSITIONAL = {"search": ("query",), "list": (), "open": ("session_id", "entry_id")}
 _COMMAND = "COMMAND"
 #: The commands, with the words that each takes beside its options.
@@ -72,7 +75,7 @@ class _Version(argparse.Action):
 
 def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="session-history",
+        prog=PROGRAM,
         description="Search and re-read past sessions.",
         allow_abbrev=False,
         exit_on_error=False,
@@ -123,7 +126,31 @@ def _add_settings(parser: argparse.ArgumentParser, *, first: bool) -> None:
     group.add_argument("--current", default=kept, metavar="ID", help="the calling session, which is left out")
     group.add_argument("--registry", default=kept, metavar="FILE", help="JSON Lines that know more of sessions")
     group.add_argument("--no-maintenance", default=off, action="store_true", help="start nothing in the background")
-    group.add_argument("--json", default=off, action="store_true", help="one JSON document, also on a terminal")
+    group.add_argument(
+        "--format",
+        choices=FORMATS,
+        default=kept,
+        help="cards for a person, text for a model, or one JSON document (default: cards on a terminal, else text)",
+    )
+    group.add_argument("--json", dest="format", action="store_const", const="json", default=kept, help="--format json")
+
+
+def program() -> str:
+    """How the shell was called, for the commands that it names: ``session-history``, or what `dev.py run` says of itself."""
+    return os.environ.get("SESSION_HISTORY_PROGRAM") or PROGRAM
+
+
+def in_words_of_the_shell(text: str) -> str:
+    """A sentence that names arguments as in Python, or this program, in the words of who typed a command."""
+
+    def option(found: re.Match[str]) -> str:
+        argument, value = ARGUMENTS[found[1]], (found[2] or "").strip("\"'")
+        return argument.option + (f" {value}" if value and value != "True" else "")
+
+    names = "|".join(name for name, argument in ARGUMENTS.items() if name not in ("operation", "query"))
+    written = re.sub(rf"\b({names})=(True|\w+|\"\w+\")", option, text)
+    written = re.sub(rf"(?<![-\w])({'|'.join(n for n in names.split('|') if '_' in n)})(?![\w=])()", option, written)
+    return written.replace(f"{PROGRAM} ", f"{program()} ")
 
 
 def settings_of(options: argparse.Namespace) -> list[str]:

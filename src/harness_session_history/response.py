@@ -7,9 +7,10 @@ code points.
 
 # No `from __future__ import annotations` here: NotRequired must be seen when the classes are made.
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 SCHEMA_VERSION = 1
@@ -192,11 +193,13 @@ class HistoryResult(dict[str, Any]):
     """An answer: a real dict of the shapes above, which also shows itself in a notebook.
 
     ``marks`` holds, for each of ``results``, the ``(start, end)`` spans of matched words in its snippet, ``function``
-    what was called (``history`` stands for an object that the caller holds), so that a display can offer the call by
-    which one reads on. Displays use them; they are no part of the data and of no JSON.
+    what was called (``history`` stands for an object that the caller holds) and ``asked`` the arguments that were given,
+    so that a display can offer the call by which one reads on. Displays use them; they are no part of the data and of no
+    JSON.
     """
 
     function = "history"
+    asked: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(
         self, *values: Any, marks: list[Spans] | None = None, marker: Callable[[str], Spans] | None = None
@@ -206,7 +209,7 @@ class HistoryResult(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What works out the marks belongs to this process; what is copied or pickled carries the marks themselves.
-        return type(self), (dict(self),), {"_marks": self.marks, "function": self.function}
+        return type(self), (dict(self),), {"_marks": self.marks, "function": self.function, "asked": dict(self.asked)}
 
     @property
     def marks(self) -> list[Spans]:
@@ -226,6 +229,12 @@ class HistoryResult(dict[str, Any]):
         if self["operation"] == "search":
             return [_hit_record(hit) for hit in self["results"]]
         return [dict(view) for view in self["results"]]
+
+    def text_for_model(self) -> str:
+        """The answer as compact text for a model's context (see docs/text.md), which names calls of the tool."""
+        from .display.text import render_text_for_model
+
+        return render_text_for_model(self)
 
     def _repr_html_(self) -> str:
         from .display.notebook import render_html
@@ -248,7 +257,7 @@ class HistoryResult(dict[str, Any]):
 
         # A notebook's output is no terminal: there the width must not depend on where its server was started.
         width = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 100
-        return render_text(self, color=False, width=width, commands=in_python(self.function))
+        return render_text(self, color=False, width=width, commands=in_python(self.function, self.asked))
 
 
 def _hit_record(hit: Hit) -> dict[str, Any]:

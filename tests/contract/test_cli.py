@@ -194,13 +194,13 @@ def test_maintain_is_asked_to_watch(fake: type[FakeHistory]) -> None:
 
 def test_an_answer_is_one_json_document(fake: type[FakeHistory], capsys: pytest.CaptureFixture[str]) -> None:
     fake.answer = {"operation": "search", "results": [{"snippet": "评审 🙏"}]}
-    assert cli.main(["search", "word"]) == 0
+    assert cli.main(["search", "word", "--json"]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out) == fake.answer and shown.out.count("\n") == 1 and shown.err == ""
 
 
 def test_a_refresh_prints_its_counts(fake: type[FakeHistory], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["refresh", "--session-id", "s1"]) == 0
+    assert cli.main(["refresh", "--session-id", "s1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"sources": SOURCES}
     assert fake.asked == [{"session_id": "s1"}]
 
@@ -210,7 +210,7 @@ def test_maintenance_that_came_to_its_end_prints_the_freshness(
     fake: type[FakeHistory], capsys: pytest.CaptureFixture[str], missing: int
 ) -> None:
     fake.sources = {**SOURCES, "missing": missing}
-    for words in (["maintain"], ["maintain", "--json"]):
+    for words in (["maintain", "--format", "json"], ["maintain", "--json"]):
         assert cli.main(words) == 0
         assert json.loads(capsys.readouterr().out) == {"sources": fake.sources}
 
@@ -442,7 +442,7 @@ class SessionHistory:
 module.SessionHistory = SessionHistory
 sys.modules[module.__name__] = module
 from harness_session_history.cli import main
-sys.exit(main(["search", "x"]))
+sys.exit(main(["search", "x", "--json"]))
 """
 
 
@@ -489,7 +489,7 @@ def test_a_refresh_with_closed_standard_error_is_no_crash(
     fake: type[FakeHistory], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stderr", None)
-    assert cli.main(["refresh"]) == 0
+    assert cli.main(["refresh", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"sources": SOURCES}
 
 

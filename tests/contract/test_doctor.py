@@ -907,7 +907,7 @@ def test_a_command_names_exactly_the_root_and_the_index_that_are_meant(world: Wo
     command = names(report["problems"], "no_index")["command"]
     program = f"{shlex.quote(sys.executable)} -m harness_session_history "
     done = subprocess.run(
-        ["bash", "-c", command.replace("session-history ", program, 1)], capture_output=True, check=False
+        ["bash", "-c", command.replace("session-history ", program, 1) + " --json"], capture_output=True, check=False
     )
     assert done.returncode == 0 and json.loads(done.stdout)["sources"]["indexed"] == 1, done.stderr
 
@@ -938,13 +938,15 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_on_a_terminal_it_is_words_and_in_a_pipe_json(
+def test_it_is_words_on_a_terminal_and_in_a_pipe_and_json_where_that_is_asked_for(
     world: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.session().save()
     words = ["--root", str(world.archive.root), "--index", str(world.index), "--no-maintenance", "doctor"]
-    assert cli.main(words) == 0
+    assert cli.main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["index"]["state"] == "absent"
+    assert cli.main(words) == 0
+    assert capsys.readouterr().out.startswith("Incomplete: nothing is indexed yet")
     out = Terminal()
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setenv("NO_COLOR", "1")
@@ -952,6 +954,16 @@ def test_on_a_terminal_it_is_words_and_in_a_pipe_json(
     said = out.getvalue()
     assert said.startswith("Incomplete: nothing is indexed yet") and "\x1b" not in said
     assert "is not found: entry x of session" in said
+
+
+def test_it_exits_with_1_if_something_is_broken(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.session().save()
+    world.make_index()
+    words = ["--root", str(world.archive.root), "--index", str(world.index), "--no-maintenance", "doctor"]
+    assert cli.main(words) == 0
+    lose_rows(world)
+    assert cli.main(words) == cli.main([*words, "--json"]) == 1
+    assert "Broken: 1 problem" in capsys.readouterr().out
 
 
 def test_no_command_is_folded(world: World) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import json
 import os
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -79,12 +79,12 @@ def test_a_client_finds_reads_and_opens(session: SessionBuilder) -> None:
         assert not wrong and "> the plover decided [/history>" in read
         assert "kept" not in (await text(client, "history_read", {"mode": "tail"}))[0]
 
-        past = json.loads((await text(client, "session_history", {"query": "plover", "refresh": True}))[0])
-        (hit,) = past["results"]
-        assert hit["snippet"] == "a plover of the past" and past["dataOnly"]
-        cited = {"session_id": hit["citation"]["sessionId"], "entry_id": hit["citation"]["entryId"]}
-        opened = json.loads((await text(client, "session_history", {"operation": "open", **cited}))[0])
-        assert opened["messages"][0]["text"] == "a plover of the past"
+        past = (await text(client, "session_history", {"query": "plover", "refresh": True}))[0]
+        assert "untrusted" in past and past.count("> a plover of the past\n") == 1
+        (cited,) = re.findall("session:([^/ ]+)/entry:([^ ]+)", past)
+        named = dict(zip(("session_id", "entry_id"), cited, strict=True))
+        opened = (await text(client, "session_history", {"operation": "open", **named}))[0]
+        assert "(cited)\n> a plover of the past\n" in opened
 
     talk(session, conversation, session.id)
 
@@ -100,7 +100,7 @@ def test_what_is_wrong_comes_back_as_an_error_that_a_model_can_read(session: Ses
             answer, wrong = await text(client, name, arguments)
             assert wrong and answer.startswith(said)
         answer, wrong = await text(client, "session_history", {"operation": "list", "refresh": True})
-        assert not wrong and len(json.loads(answer)["results"]) == 2
+        assert not wrong and "[2] session:" in answer and "[3]" not in answer
 
     talk(session, conversation, None)
 

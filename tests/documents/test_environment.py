@@ -432,6 +432,6 @@ def test_a_checkout_in_a_folder_with_letters_is_installed_in_place_under_any_loc
     home = Home(tmp_path / "home")
     for variables in LOCALES:
         done = home.dev(checkout, "demo", variables=variables)
-        assert done.returncode == 0 and json.loads(done.stdout)["results"], done.stderr
+        assert done.returncode == 0 and "/entry:" in done.stdout, done.stderr
     (checkout / "src" / "harness_session_history" / "__main__.py").write_text(STUB)
     assert home.dev(checkout, "run", "list").stdout == "called list\n"

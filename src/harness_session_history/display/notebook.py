@@ -35,7 +35,8 @@ def _card(card: Card) -> str:
     if card.kind == "foot":
         return f'<div class="hsh-foot"><p>{_line(card.title)}</p></div>'
     if card.kind == "said":
-        return f'<div class="hsh-card hsh-small"><p>{_line(card.title)}</p>{rows}</div>'
+        kind = "hsh-hints" if card.rows else "hsh-small"
+        return f'<div class="hsh-card {kind}"><p>{_line(card.title)}</p>{rows}</div>'
     if card.kind == "session":
         return f'<div class="hsh-card"><div class="hsh-meta">{_line(card.title)}</div>{rows}{_cite("id", card.session, card)}</div>'
     spoken = card.title[0].text

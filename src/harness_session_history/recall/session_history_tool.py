@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -26,11 +25,11 @@ DESCRIPTION = (
 def session_history_tool(*, history: SessionHistory | None = None) -> Tool:
     """The operations list, search and open as one tool; without `history` over the default one.
 
-    Its result is the answer of `session_history`, its text that answer as JSON.
+    Its result is the answer of `session_history`, its text that answer for a model's context.
     """
     return Tool("session_history", DESCRIPTION, partial(schema, ARGUMENTS), partial(_perform, history))
 
 
 async def _perform(history: SessionHistory | None, given: Mapping[str, Any]) -> ToolResult:
     answer = await the_history(history).call(cast(Arguments, from_json(ARGUMENTS, given)), catch_up=CATCH_UP_SECONDS)
-    return ToolResult(dict(answer), json.dumps(answer, ensure_ascii=False))
+    return ToolResult(dict(answer), answer.text_for_model())

@@ -15,6 +15,8 @@ PROGRAM = "session-history"
 FORMATS = ("cards", "text", "json")
 _POSITIONAL = {"search": ("query",), "list": (), "open": ("session_id", "entry_id")}
 _COMMAND = "COMMAND"
+#: A citation as it is printed, which `open` takes as one word.
+_CITATION = re.compile("session:(.+)/entry:(.+)")
 #: The commands, with the words that each takes beside its options.
 _WORDS = {
     "search": "QUERY",
@@ -166,7 +168,9 @@ def _add_operation(parser: argparse.ArgumentParser, operation: str) -> None:
         if operation not in argument.operations or argument.name == "operation":
             continue
         if argument.name in _POSITIONAL[operation]:
-            many: Any = {"nargs": "+"} if argument.name == "query" else {}
+            many: Any = {"query": {"nargs": "+"}, "entry_id": {"nargs": "?", "default": argparse.SUPPRESS}}.get(
+                argument.name, {}
+            )
             metavar = argument.name.removesuffix("_id").upper()
             parser.add_argument(argument.name, metavar=metavar, help=argument.bound, **many)
         elif argument.type == "boolean":
@@ -214,4 +218,7 @@ def arguments_of(options: argparse.Namespace) -> dict[str, Any] | None:
     given = {name: value for name, value in vars(options).items() if name in ARGUMENTS}
     if "query" in given:
         given["query"] = " ".join(options.query)
+    cited = _CITATION.fullmatch(given.get("session_id") or "")
+    if options.command == "open" and cited and "entry_id" not in given:
+        given["session_id"], given["entry_id"] = cited.groups()
     return {"operation": options.command, **given}

@@ -159,6 +159,26 @@ def test_an_open_names_session_and_entry(fake: type[FakeHistory]) -> None:
     assert fake.asked == [{"operation": "open", "session_id": "s1", "entry_id": "e1", "before": 0, "max_chars": 500}]
 
 
+def test_an_open_takes_a_citation_as_it_is_printed(fake: type[FakeHistory]) -> None:
+    assert cli.main(["open", "session:s1/entry:e1", "--json"]) == 0
+    assert fake.asked == [{"operation": "open", "session_id": "s1", "entry_id": "e1"}]
+
+
+@pytest.mark.parametrize(
+    ("words", "begin"),
+    [(["--json"], "{"), (["--format", "json"], "{"), ([], "Search: "), (["--format=cards"], "Search: ")],
+)
+def test_a_format_may_be_chosen_and_is_text_elsewhere_than_on_a_terminal(
+    fake: type[FakeHistory], capsys: pytest.CaptureFixture[str], words: list[str], begin: str
+) -> None:
+    fake.answer = HistoryResult({"operation": "search", "query": "rollback", "results": [HIT]})
+    assert cli.main(["search", "rollback", *words]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(begin) or "cards" in words[0]
+    assert ("\n> the rollback decision\n" in shown) == (not words)
+    assert ("| the rollback decision" in shown) == (words == ["--format=cards"]) and "\x1b" not in shown
+
+
 @pytest.mark.parametrize("words", [["search", "--", "-foo bar"], ["search", "--limit", "2", "--", "-foo", "bar"]])
 def test_a_query_that_begins_with_a_hyphen_goes_after_two(fake: type[FakeHistory], words: list[str]) -> None:
     assert cli.main(words) == 0

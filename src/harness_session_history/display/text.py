@@ -17,7 +17,7 @@ from .commands import Commands, in_tool
 from .words import Answer
 
 #: Code points of a snippet in a text, where the caller names no number: enough to judge a hit by, half the cost of a hit.
-SNIPPET_CHARS = 200
+SNIPPET_CHARS = 180
 #: Of these, how many may stand before the first match, and within how many a cut looks for a space.
 _BEFORE, _NEAR = 50, 20
 QUOTE = "> "
@@ -97,7 +97,7 @@ def _about(card: Card, told: set[str]) -> str:
     """What a hit's session is, the first time that it is met; and what it takes to open the hit."""
     new = card.about is not None and card.session not in told
     told.add(card.session)
-    about = f" in {_line(card.about or [])}" if new else ""
+    about = f" {_line(card.about or []).replace(' · ', ', ')}" if new else ""
     return about + (" (cited)" if card.target else "") + (f" (open with {' '.join(card.needs)})" if card.needs else "")
 
 

@@ -31,7 +31,7 @@ def counter() -> Callable[[str], int] | None:
         import tiktoken
 
         encoding = tiktoken.get_encoding("o200k_base")
-    except Exception:  # not installed, or its tables are not there and cannot be fetched
+    except (ImportError, OSError):  # not installed, or its tables are not there and cannot be fetched
         return None
     return lambda text: len(encoding.encode(text))
 
@@ -53,7 +53,9 @@ def main() -> None:
     parser.add_argument("--bytes", default="20MB", help="size of the generated archive")
     options = parser.parse_args()
     tokens = counter()
-    print("| archive | queries | JSON characters | text characters | share | largest share | JSON tokens | text tokens |")
+    print(
+        "| archive | queries | JSON characters | text characters | share | largest share | JSON tokens | text tokens |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for name in ("generated", *STORIES):

@@ -12,17 +12,20 @@ import msgspec
 
 from .errors import InvalidRequest, log_warning
 from .model.names import INDEX_NAME, MAX_ID_CHARS
-from .model.sources import Root
+from .model.sources import MAX_LINE, Root
 
 PathArgument = str | os.PathLike[str]
 """What names a file or a folder: ``~`` is expanded, a relative one is meant from the working folder."""
 
 #: Seconds of catching up in the shell, the MCP server and the tools, and the most that may be set.
 CATCH_UP_SECONDS, MAX_CATCH_UP = 0.1, 25.0
+#: The most megabytes of a line that may be set.
+MOST_MAX_LINE = 512
 
 VARIABLES = (
     "SESSION_HISTORY_ROOTS", "SESSION_HISTORY_INDEX", "SESSION_HISTORY_CURRENT", "SESSION_HISTORY_REGISTRY",
-    "SESSION_HISTORY_MAINTENANCE", "SESSION_HISTORY_CATCH_UP", "PI_CODING_AGENT_SESSION_DIR", "PI_CODING_AGENT_DIR", "PI_SESSION_ID",
+    "SESSION_HISTORY_MAINTENANCE", "SESSION_HISTORY_CATCH_UP", "SESSION_HISTORY_MAX_LINE",
+    "PI_CODING_AGENT_SESSION_DIR", "PI_CODING_AGENT_DIR", "PI_SESSION_ID",
     "HOME", "USERPROFILE", "XDG_CACHE_HOME",
 )  # fmt: skip
 """The environment variables that settings are made from."""
@@ -43,6 +46,8 @@ class Settings(msgspec.Struct, frozen=True):
     catch_up: float | None = None
     """Seconds for which a call first reads what changed, if that is little; None: as its caller is used to (0 in Python,
     `CATCH_UP_SECONDS` in the shell, the MCP server and the tools)."""
+    max_line: int = MAX_LINE
+    """Bytes of the longest line of a transcript that is read."""
 
     @classmethod
     def resolve(
@@ -72,8 +77,9 @@ class Settings(msgspec.Struct, frozen=True):
             index=named_index or _default_index(chosen),
             current_session=_current(current_session_id, environ),
             registry=_path("registry", registry, environ) or _variable("SESSION_HISTORY_REGISTRY", environ),
-            maintenance=_maintenance(environ) and maintenance,
+            maintenance=_switch("SESSION_HISTORY_MAINTENANCE", environ, default=True) and maintenance,
             catch_up=_catch_up(catch_up, environ),
+            max_line=_max_line(environ),
         )
 
 
@@ -162,11 +168,18 @@ def _current(argument: object, environ: Mapping[str, str]) -> str | None:
     return str(argument).strip() or None
 
 
-def _maintenance(environ: Mapping[str, str]) -> bool:
-    said = environ.get("SESSION_HISTORY_MAINTENANCE", "").strip().lower()
+def _switch(name: str, environ: Mapping[str, str], *, default: bool) -> bool:
+    said = environ.get(name, "").strip().lower()
     if said not in ("", "on", "off"):
-        raise InvalidRequest("SESSION_HISTORY_MAINTENANCE must be on or off")
-    return said != "off"
+        raise InvalidRequest(f"{name} must be on or off")
+    return said == "on" if said else default
+
+
+def _max_line(environ: Mapping[str, str]) -> int:
+    said = environ.get("SESSION_HISTORY_MAX_LINE", "").strip()
+    if said and not (said.isascii() and said.isdigit() and len(said) <= 4 and 1 <= int(said) <= MOST_MAX_LINE):
+        raise InvalidRequest(f"SESSION_HISTORY_MAX_LINE must be a whole number of MB from 1 to {MOST_MAX_LINE}")
+    return int(said) << 20 if said else MAX_LINE
 
 
 def _catch_up(argument: object, environ: Mapping[str, str]) -> float | None:

@@ -28,9 +28,10 @@ from harness_session_history.index import lock as locks
 from harness_session_history.index.lock import FileLock
 from harness_session_history.model.limits import LIMITS
 from harness_session_history.model.sources import FileIdentity
+from harness_session_history.refresh import extract
 from harness_session_history.refresh.extract import Task, read
 from index_contents import contents
-from world import World, append, replace
+from world import World, append, replace, touch
 
 
 @pytest.fixture
@@ -893,3 +894,42 @@ def test_catching_up_does_not_wait_for_another_writer(world: World) -> None:
         began = time.monotonic()
         assert not world.history(catch_up=0.05).ask(query="later")["complete"]
         assert time.monotonic() - began < 5
+
+
+def test_a_line_beyond_the_setting_is_damaged_and_nothing_else_is_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = world.session("a")
+    before = session.user("word before")
+    session.user("word " + "long " * 300_000)
+    session.user("word after", parent=before)
+    path = session.save()
+    monkeypatch.setenv("SESSION_HISTORY_MAX_LINE", "1")
+    world.history()
+    assert sorted(world.texts("word", snippet_chars=80)) == ["word after", "word before"]
+    assert world.sources()["damaged"] == 1
+    monkeypatch.setenv("SESSION_HISTORY_MAX_LINE", "2")
+    world.history()
+    touch(path, 1_800_000_000)
+    assert len(world.hits("word", branch="any")) == 3 and world.sources()["damaged"] == 0
+
+
+def test_a_giant_is_read_after_all_others(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a search finds something in the first seconds."""
+    monkeypatch.setattr("harness_session_history.refresh.plan.GIANT_BYTES", 5_000)
+    order: list[str] = []
+    plain = extract.read
+
+    def watched(task: Task) -> Any:
+        order.append(os.fsdecode(task.path))
+        return plain(task)
+
+    monkeypatch.setattr(extract, "read", watched)
+    paths = [str(world.say(name, text).path()) for name, text in (("a", "old"), ("b", "new"), ("c", "giant " * 1000))]
+    for second, path in enumerate(paths):
+        renamed = path.replace("T10-00-00", f"T10-00-0{second}")
+        os.rename(path, renamed)
+        touch(Path(renamed), 1)
+        paths[second] = renamed
+    world.refresh()
+    assert order == [paths[1], paths[0], paths[2]]

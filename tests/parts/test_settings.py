@@ -271,3 +271,14 @@ def test_catching_up_is_a_number_of_seconds(environ: str, argument: Any, expecte
 def test_another_value_for_catching_up_is_refused(wrong: Any) -> None:
     with pytest.raises(InvalidRequest, match="catch_up must be a number of seconds from 0 to 25"):
         resolve(catch_up=wrong)
+
+
+@pytest.mark.parametrize(("said", "expected"), [("", 64 << 20), ("1", 1 << 20), (" 512 ", 512 << 20)])
+def test_the_longest_line_is_said_in_megabytes(said: str, expected: int) -> None:
+    assert resolve({"SESSION_HISTORY_MAX_LINE": said}).max_line == expected
+
+
+@pytest.mark.parametrize("said", ["0", "513", "-1", "1.5", "64MB", "9" * 5000, "\u0661", "inf"])
+def test_another_longest_line_is_refused(said: str) -> None:
+    with pytest.raises(InvalidRequest, match="SESSION_HISTORY_MAX_LINE must be a whole number of MB from 1 to 512"):
+        resolve({"SESSION_HISTORY_MAX_LINE": said})

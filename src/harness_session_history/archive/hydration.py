@@ -26,6 +26,7 @@ Status = Literal["ok", "error"]
 _MAX_SPAN: Final = 512 << 20
 _BLOCK: Final = 1 << 20
 _MAX_COUNTED: Final = 64 << 20
+_LONGEST: Final = 64 << 20
 
 
 class Wanted(NamedTuple):
@@ -268,19 +269,21 @@ def tool_statuses(
 
 
 def _lines(descriptor: int, start: int, end: int) -> Iterator[bytes]:
-    """The lines of a byte range; memory is bounded by the longest."""
-    pieces: list[bytes] = []
+    """The lines of a byte range; of one that is very long only the beginning."""
+    pieces, length = list[bytes](), 0
     while start < end:
         data = read_at(descriptor, min(_BLOCK, end - start), start)
         if not data:
             break
         start += len(data)
         first, *rest = data.split(b"\n")
-        pieces.append(first)
+        if length <= _LONGEST:
+            pieces.append(first)
+            length += len(first)
         if rest:
             yield b"".join(pieces)
             yield from rest[:-1]
-            pieces = [rest[-1]]
+            pieces, length = [rest[-1]], len(rest[-1])
     yield b"".join(pieces)
 
 

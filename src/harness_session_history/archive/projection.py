@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
@@ -118,36 +119,42 @@ def _block_text(role: int, text: str) -> str:
 
 
 def _drop_markers(text: str) -> str:
+    end = len(text)
     start = text.rfind("<!--")
-    while start >= 0 and _MARKER.match(text, start):
-        text = text[:start].rstrip()
-        start = text.rfind("<!--")
-    return text
+    while start >= 0 and _MARKER.match(text, start, end):
+        end = start
+        while end and text[end - 1].isspace():
+            end -= 1
+        start = text.rfind("<!--", 0, end)
+    return text[:end]
 
 
 def _fold_skills(text: str) -> str:
     """Each ``<skill …>body</skill>`` becomes ``[skill: name]``; a body that never ends is left as it is."""
-    tags = list(_SKILL.finditer(text))
+    further = _SKILL.finditer(text)
+    tags = list(islice(further, _SKILL_NESTING))
     pieces: list[str] = []
-    done, index = 0, 0
-    while index < len(tags):
-        opening = tags[index]
-        closing = None if opening[0].startswith("</") else _closing(tags, index)
+    done = 0
+    while tags:
+        opening = tags[0]
+        closing = None if opening[0].startswith("</") else _closing(tags)
+        passed = tags[: 1 if closing is None else closing + 1]
+        tags = [*tags[len(passed) :], *islice(further, len(passed))]
         if closing is None:
-            index += 1
             continue
         name = _SKILL_NAME.search(opening[1]) or _SKILL_NAME_ELEMENT.match(text, opening.end())
         label = one_line(name[name.lastindex or 0] if name else "", 64)
         pieces += [text[done : opening.start()], f"[skill: {label or 'unnamed'}]"]
-        done, index = tags[closing].end(), closing + 1
+        done = passed[-1].end()
     return "".join([*pieces, text[done:]])
 
 
-def _closing(tags: Sequence[re.Match[str]], opening: int) -> int | None:
-    """The tag that ends a skill: the one that balances it, else (a body that only mentions the tag) the first end."""
+def _closing(tags: Sequence[re.Match[str]]) -> int | None:
+    """The tag that ends the skill that the first one begins: the one that balances it, else (a body that only mentions the
+    tag) the first end."""
     depth, first = 0, None
-    for index in range(opening, min(len(tags), opening + _SKILL_NESTING)):
-        if tags[index][0].startswith("</"):
+    for index, tag in enumerate(tags):
+        if tag[0].startswith("</"):
             depth -= 1
             first = index if first is None else first
             if depth == 0:

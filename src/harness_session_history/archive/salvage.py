@@ -17,60 +17,77 @@ _TOKEN: Final = re.compile(
 )
 # No program writes an entry that begins with another key; what else is nested in a broken record is passed over.
 _CANDIDATE: Final = re.compile(rb'\{[ \t\r\n]*+"(?:type|id|parentId|timestamp|customType|message|version)"[ \t\r\n]*+:')
+#: Keys below which only Pi itself writes objects; under others (arguments, details, data) may stand what anybody said.
+_FIXED: Final = frozenset(
+    [b""] + [b'"%s"' % key for key in b"type id parentId timestamp version cwd message role content text name".split()]
+)
 _PADDING: Final = re.compile(rb"[ \t\r\n\x00]*+")
 
 _VALUE, _VALUE_OR_END, _KEY_OR_END, _KEY, _COLON, _AFTER = range(6)
 _SHALLOW: Final = 12
+_DEEPEST: Final = 1_000_000  # what nests deeper was written by no program; the rest of its line is not looked at
 _ATTEMPTS: Final = 50_000
 
 
 class _Scan(NamedTuple):
-    """``end`` is where the object is complete, -1 if it never is; then ``error`` is the first byte that does not fit
-    and ``inner`` the span of the last object that was completed inside."""
+    """``end`` is where the object is complete, -1 if it never is; then ``error`` is the first byte that does not fit,
+    ``inner`` the span of the last object that was completed inside, and ``free`` says whether anything may stand there
+    (below a key of tool arguments, for example)."""
 
     end: int
     error: int
     inner: tuple[int, int]
+    free: bool = False
 
 
 def scan(data: bytes, start: int) -> _Scan:
     """Reads the one JSON object or array that begins at ``start``, by its grammar only."""
     stack: list[int] = []
+    keys: list[bytes] = []  # of each object or array on the stack, the key that was read last
     inner = (-1, -1)
+
+    def broken(error: int) -> _Scan:
+        return _Scan(-1, error, inner, not _FIXED.issuperset(keys))
+
     state, position, match = _VALUE, start, _TOKEN.match
     while True:
         token = match(data, position)
         if token is None:
             blank = _PADDING.match(data, position)
-            return _Scan(-1, blank.end() if blank else position, inner)
+            return broken(blank.end() if blank else position)
         kind = token.lastindex
         at = token.start(kind or 0)
         position = token.end()
         if kind == 1:
             char = data[at]
             if char in b"{[" and state in (_VALUE, _VALUE_OR_END):
+                if len(stack) == _DEEPEST:
+                    return _Scan(-1, len(data), (-1, -1))
                 stack.append(at)
+                keys.append(b"")
                 state = _KEY_OR_END if char == 0x7B else _VALUE_OR_END
             elif char == 0x7D and state in (_KEY_OR_END, _AFTER) and data[stack[-1]] == 0x7B:
                 inner = (stack.pop(), position)
+                keys.pop()
                 state = _AFTER
             elif char == 0x5D and state in (_VALUE_OR_END, _AFTER) and data[stack[-1]] == 0x5B:
                 stack.pop()
+                keys.pop()
                 state = _AFTER
             elif char == 0x2C and state == _AFTER:
                 state = _KEY if data[stack[-1]] == 0x7B else _VALUE
             elif char == 0x3A and state == _COLON:
                 state = _VALUE
             else:
-                return _Scan(-1, at, inner)
+                return broken(at)
             if not stack:
                 return _Scan(position, -1, inner)
         elif kind == 2 and state in (_KEY, _KEY_OR_END):
-            state = _COLON
+            state, keys[-1] = _COLON, token[2]
         elif state in (_VALUE, _VALUE_OR_END) and stack:
             state = _AFTER
         else:
-            return _Scan(-1, at, inner)
+            return broken(at)
 
 
 class Candidate(NamedTuple):
@@ -86,8 +103,8 @@ def complete_objects(line: bytes) -> list[Candidate]:
 
     Objects that stand at the beginning of the line, directly behind such a one, or where the broken record before them
     could not go on with an object, are records for sure. Elsewhere behind a broken part, an object counts only if the
-    line ends or another object begins where it ends: what is merely nested in a broken record is followed by the rest
-    of that record. The effort for one line is bounded.
+    line ends or another object begins where it ends (what is merely nested in a broken record is followed by the rest of
+    that record), and if it does not stand where a record holds what others said. The effort for one line is bounded.
     """
     found: list[Candidate] = []
     top = _skip_padding(line, 0)
@@ -107,6 +124,9 @@ def complete_objects(line: bytes) -> list[Candidate]:
             continue
         error = result.error
         if span[1] >= 0 and after == error and (after == len(line) or line[after] == 0x7B):
+            if result.free:
+                position, cut_in = _next_candidate(line, error), False
+                continue
             found.append(Candidate(*span, nested=True))
             top = after
             position, cut_in = _next_candidate(line, span[1]), False

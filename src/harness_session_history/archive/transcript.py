@@ -1,11 +1,13 @@
 """Bytes of a session file -> chunks of entries with their spans, and what is damaged (contract section 6).
 
-The file is streamed through one buffer that is as long as the longest line. Whole blocks of lines go through the typed
+The file is streamed through one buffer that is as long as the longest line; a line that is longer than a limit is passed
+over, and is damaged. Whole blocks of lines go through the typed
 decoder at once; only a block with something unusual in it is read line by line.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from hashlib import sha256
@@ -16,7 +18,7 @@ import msgspec
 from ..model.entries import Chunk, Facts, milliseconds
 from ..model.limits import LIMITS
 from ..model.names import MAX_ID_CHARS, named_id
-from ..model.sources import FileIdentity
+from ..model.sources import MAX_LINE, FileIdentity
 from ..text.clean import clean
 from .columns import Collector
 from .files import NotASession, Unreadable, opened, read_at
@@ -54,10 +56,11 @@ class TranscriptReader:
         *,
         resume: Facts | None = None,
         stop: int | None = None,
+        max_line: int = MAX_LINE,
     ) -> None:
         if resume is not None and resume.linear:
             raise ValueError("a version 1 transcript is always read from the start")
-        self._path, self._seen, self._stop = os.fspath(path), seen, stop
+        self._path, self._seen, self._stop, self._max_line = os.fspath(path), seen, stop, max_line
         self._resumed = resume is not None
         self.facts = Facts() if resume is None else msgspec.structs.replace(resume)
         self.facts.damaged_lines = list(self.facts.damaged_lines)
@@ -77,7 +80,7 @@ class TranscriptReader:
         if position:
             os.lseek(descriptor, position, os.SEEK_SET)
         buffer, filled = bytearray(min(LIMITS.block_bytes, max(end - position, 1)) + 1), 0
-        counted_tail = facts.open_tail
+        counted_tail, dropped = facts.open_tail, 0  # bytes of a line that is too long, which are not kept
         facts.torn_tail = facts.torn_tail and counted_tail
         while position < end:
             if filled == len(buffer):
@@ -91,14 +94,24 @@ class TranscriptReader:
             position += count
             cut = buffer.rfind(b"\n", filled, filled + count) + 1
             filled += count
-            if not self._opened and not cut and filled > _OPENING_BYTES:
+            if not self._opened and not cut and dropped + filled > _OPENING_BYTES:
                 raise NotASession
             if not cut:
+                if filled > self._max_line or dropped:
+                    skipped = _behind_hole(descriptor, position, end)
+                    dropped, filled, position = dropped + filled + skipped - position, 0, skipped
+                    del buffer[LIMITS.block_bytes + 1 :]
                 continue
-            begin = 0
+            begin = buffer.find(b"\n", filled - count, filled) + 1
             if counted_tail:
-                begin, counted_tail = buffer.find(b"\n", 0, cut) + 1, False
-                self._close_tail(begin)
+                self._close_tail(dropped + begin)
+            elif dropped or begin > self._max_line + 1:
+                facts.lines += 1
+                facts.offset += dropped + begin
+                self._damage(facts.lines)
+            else:
+                begin = 0
+            counted_tail, dropped = False, 0
             self._take_lines(buffer, begin, cut)
             filled -= cut
             if len(buffer) > _KEPT_BUFFER and filled < LIMITS.block_bytes:
@@ -108,7 +121,9 @@ class TranscriptReader:
             if self._collector.pending and self._is_due(facts.offset - flushed):
                 flushed = facts.offset
                 yield self._collector.take()
-        if filled and not counted_tail:
+        if dropped:
+            facts.torn_tail = True
+        elif filled and not counted_tail:
             self._take_tail(bytes(memoryview(buffer)[:filled]))
         if not self._opened:
             raise NotASession
@@ -258,6 +273,14 @@ def _version(header: dict[str, Any]) -> int:
 
 def _path(value: object) -> str | None:
     return clean(value) if isinstance(value, str) and 0 < len(value) <= _PATH_CHARS else None
+
+
+def _behind_hole(descriptor: int, position: int, end: int) -> int:
+    """Where the next bytes stand that are really in the file: a sparse one may seem endless."""
+    try:
+        return min(end, os.lseek(descriptor, position, os.SEEK_DATA))
+    except (AttributeError, OSError) as error:
+        return end if getattr(error, "errno", None) == errno.ENXIO else position
 
 
 def _read_into(descriptor: int, view: memoryview) -> int:

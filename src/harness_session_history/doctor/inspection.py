@@ -21,6 +21,7 @@ from ..model.entries import ASSISTANT, USER, linear_id
 from ..model.names import is_session_name
 from ..text.clean import one_line
 
+_LONGEST: Final = 64 << 20
 _BOM: Final = b"\xef\xbb\xbf"
 _LINEAR: Final = re.compile(r"v1-(\d{1,9})-[0-9a-f]{8}")
 _ROLES: Final = {"toolResult": "a tool result", "system": "a system message", "developer": "a developer message"}
@@ -103,7 +104,12 @@ def named_files(folder: str, session_id: str) -> list[tuple[str, int | None]]:
 def _lines(path: str | os.PathLike[str]) -> Iterator[tuple[int, bytes]]:
     """The lines of a file that are not blank, with their numbers."""
     with opened(path) as (descriptor, _), os.fdopen(descriptor, "rb", closefd=False) as file:
-        for number, raw in enumerate(file, 1):
+        number, whole = 0, True
+        while raw := file.readline(_LONGEST):
+            begins, whole = whole, raw.endswith(b"\n")
+            if not begins:
+                continue  # the rest of a line that is too long
+            number += 1
             line = raw.removesuffix(b"\n").removesuffix(b"\r")
             if number == 1:
                 line = line.removeprefix(_BOM)

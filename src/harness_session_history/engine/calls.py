@@ -69,7 +69,7 @@ class Engine:
         """What writes; loaded only by a call that finds something to write."""
         from ..refresh.updater import Updater
 
-        return Updater(self.index, self.scanner)
+        return Updater(self.index, self.scanner, self.settings.max_line)
 
     # -- answers ------------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ def main() -> None:
         threading.Thread(target=_end_with_the_caller, args=(stop,), daemon=True).start()
     index = IndexFile(order.settings.index)
     handle = IndexHandle(index, prefixes(root.path for root in order.settings.roots))
-    updater = Updater(index, ArchiveScanner(order.settings.roots))
+    updater = Updater(index, ArchiveScanner(order.settings.roots), order.settings.max_line)
     try:
         (_maintain if order.maintain else _refresh)(order, updater, handle, stop)
     except (Cancelled, SessionHistoryError):

@@ -10,6 +10,9 @@ import msgspec
 
 from . import names
 
+MAX_LINE = 64 << 20
+"""Bytes of the longest line of a transcript that is read, unless a setting says otherwise."""
+
 State = tuple[int, int, int, int, int, int]
 """The fields of a `FileIdentity`, as a bare tuple."""
 

@@ -17,7 +17,7 @@ from ..index import packing as runs
 from ..index import trees
 from ..index.schema import NODE_LIMIT, Entries, TreePart
 from ..model.entries import Chunk, Facts
-from ..model.sources import FileIdentity
+from ..model.sources import MAX_LINE, FileIdentity
 from ..text.analysis import documents
 
 
@@ -27,6 +27,7 @@ class Task(msgspec.Struct, array_like=True):
 
     path: bytes
     seen: FileIdentity
+    max_line: int = MAX_LINE
     resume: Facts | None = None
     known: FileIdentity | None = None
 
@@ -73,7 +74,7 @@ def read(task: Task) -> Iterator[Frame]:
             if resume is not None and (task.known is None or not can_resume(path, resume, task.known, task.seen)):
                 resume = None
             yield Begin(resume is not None)
-            reader = TranscriptReader(path, task.seen, resume=resume)
+            reader = TranscriptReader(path, task.seen, resume=resume, max_line=task.max_line)
             for chunk in reader:
                 if chunk.first_node + len(chunk.kinds) > NODE_LIMIT:
                     raise Unreadable(f"it has more than {NODE_LIMIT} entries")

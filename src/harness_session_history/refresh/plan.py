@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from .extract import Begin, End, Part
 
 
+#: A file of which more is to be read comes after all others, so that a search finds something while it is read.
+GIANT_BYTES = 16 << 20
+
+
 @dataclass
 class Item:
     """One file that has to be read."""
@@ -51,7 +55,7 @@ def volume(difference: Difference) -> int:
 
 
 class Backlog:
-    """The newest files first, then what has to be read because of what was written meanwhile."""
+    """The newest files first, giants after all others, then what has to be read because of what was written meanwhile."""
 
     def __init__(self, seen: Walk, progress: Progress | None, walk: Callable[[], Walk]) -> None:
         self.seen, self.progress, self._walk = seen, progress, walk
@@ -65,7 +69,9 @@ class Backlog:
         items = [Item(file, catalog.sources.get(file.path)) for file in difference.new]
         items += [Item(file, row) for file, row in difference.changed]
         items += [Item(file, row) for file, row in difference.unreadable]
-        items.sort(key=lambda item: max(item.file.stamp, item.file.identity.mtime_ns // 1_000_000), reverse=True)
+        items.sort(
+            key=lambda item: (item.bytes > GIANT_BYTES, -max(item.file.stamp, item.file.identity.mtime_ns // 1_000_000))
+        )
         for item in items:
             self._add(item)
 

@@ -23,7 +23,7 @@ from ..index.schema import SESSION, SourceRow
 from ..index.writer import Overtaken, Writer
 from ..model.entries import Facts
 from ..model.limits import LIMITS
-from ..model.sources import FileIdentity, SourceFile, Walk, WalkCancelled
+from ..model.sources import MAX_LINE, FileIdentity, SourceFile, Walk, WalkCancelled
 from .plan import Backlog, Budget, Item, Outcome, Progress, Stopped, volume
 from .session_writer import SessionWriter
 
@@ -54,9 +54,10 @@ class Refresh:
         progress: Progress | None = None,
         elsewhere: Callable[[], Outcome] | None = None,
         is_current: Callable[[], bool] = lambda: True,
+        max_line: int = MAX_LINE,
     ) -> None:
         #: Does the work in another process, if it is much.
-        self.elsewhere, self.is_current = elsewhere, is_current
+        self.elsewhere, self.is_current, self.max_line = elsewhere, is_current, max_line
         self.index, self.connection, self.catalog = index, connection, catalog
         self.walk, self.budget, self.progress = walk, budget, progress
         self.writer = Writer(connection, is_current)
@@ -269,13 +270,14 @@ class Refresh:
         from .extract import Task
 
         row = item.row
-        task = Task(item.file.path, item.file.identity)
+        task = Task(item.file.path, item.file.identity, self.max_line)
         if row is None or row.state != SESSION or row.session is None:
             return task
         found = self.connection.execute("SELECT facts FROM sources WHERE id=?", (row.id,)).fetchone()
         if found is None or found[0] is None:
             return task
-        return Task(task.path, task.seen, msgspec.msgpack.decode(found[0], type=Facts), FileIdentity(*row.identity))
+        task.resume, task.known = msgspec.msgpack.decode(found[0], type=Facts), FileIdentity(*row.identity)
+        return task
 
 
 def readers_for(size: int, files: int) -> int:

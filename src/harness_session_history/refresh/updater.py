@@ -15,7 +15,7 @@ from ..index.file import DAMAGE, LOG_BYTES, IndexFile
 from ..index.soundness import blaming
 from ..index.upkeep import tidy, truncate_log
 from ..index.writer import Overtaken, Writer
-from ..model.sources import Walk
+from ..model.sources import MAX_LINE, Walk
 from ..pacing import Cancelled
 from .plan import Budget, Lost, Outcome, Progress, Stopped
 from .run import Refresh
@@ -27,8 +27,8 @@ TIDY_SECONDS = 25.0
 class Updater:
     """Works on one index."""
 
-    def __init__(self, index: IndexFile, scanner: ArchiveScanner) -> None:
-        self.index, self.scanner = index, scanner
+    def __init__(self, index: IndexFile, scanner: ArchiveScanner, max_line: int = MAX_LINE) -> None:
+        self.index, self.scanner, self.max_line = index, scanner, max_line
 
     def refresh(
         self,
@@ -49,7 +49,9 @@ class Updater:
             connection = handle.connection()
             is_current = partial(self.index.is_still, handle.identity)
             walk = look or partial(self.scanner.walk, budget.over)
-            run = Refresh(self.index, connection, handle.catalog, walk, budget, progress, elsewhere, is_current)
+            run = Refresh(
+                self.index, connection, handle.catalog, walk, budget, progress, elsewhere, is_current, self.max_line
+            )
             try:
                 with self._guarded(handle):
                     run.run(session_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -96,9 +97,16 @@ CUT = message(
 )
 
 
+#: Where it can be cut so that what follows is surely no part of it. Where its arguments can go on with an object (or where
+#: they just were one), a whole record cannot be told from an argument that looks like one, and counts as that.
+SURE_CUTS = [
+    at for at in range(1, len(CUT)) if not CUT[:at].endswith((b'"arguments":', b'"x":', b'"x":[', b"[1500.0,"))
+]
+
+
 def test_a_record_behind_one_that_was_cut_anywhere_is_read(tmp_path: Path) -> None:
     whole, last = message("whole", "2", "a"), message("last", "3", "whole")
-    cuts = [CUT[:at] + whole for at in range(1, len(CUT))]
+    cuts = [CUT[:at] + whole for at in SURE_CUTS]
     path = tmp_path / "t.jsonl"
     reading = read_bytes(tmp_path, lines(*cuts, last))
     assert reading.texts == ["2"] * len(cuts) + ["3"] and reading.facts.damaged == len(cuts)
@@ -128,7 +136,7 @@ UNUSUAL = {
 def test_an_entry_that_lacks_something_is_read_behind_one_that_was_cut_anywhere(
     tmp_path: Path, record: dict[str, object]
 ) -> None:
-    for at in range(1, len(CUT)):
+    for at in SURE_CUTS:
         reading = read_bytes(tmp_path, lines(message("a", "1"), CUT[:at] + line(record).encode()))
         assert reading.has("a", "b") and reading.facts.damaged == 1, CUT[:at]
 
@@ -178,8 +186,42 @@ def test_arguments_of_a_cut_tool_call_are_no_entries(tmp_path: Path, inner: dict
         assert not reading.has("inner") and reading.texts[-1] == "3"
 
 
+ENTRY_LIKE = {
+    "type": "message",
+    "id": "inner",
+    "parentId": "a",
+    "timestamp": stamp(1),
+    "message": {"role": "user", "content": "not said"},
+}
+
+
+@pytest.mark.parametrize("behind", [b"", message("b", "2", "a")], ids=["alone", "glued"])
+@pytest.mark.parametrize("field", ["arguments", "details", "data", "x"])
+@pytest.mark.parametrize("wrap", [lambda inner: inner, lambda inner: {"y": inner}, lambda inner: [1, {"y": [inner]}]])
+def test_what_looks_like_an_entry_in_a_torn_record_is_none(
+    tmp_path: Path, field: str, behind: bytes, wrap: Callable[[object], object]
+) -> None:
+    """Torn right behind it: nothing shows that the record would have gone on."""
+    outer = {
+        "type": "message",
+        "id": "x",
+        "parentId": "a",
+        "message": {"role": "assistant", "content": [{field: wrap("@")}]},
+    }
+    inner = line(ENTRY_LIKE)
+    for whole in (
+        line(outer),
+        line({"type": "custom", "id": "x", "parentId": "a", "customType": "c", field: wrap("@")}),
+    ):
+        torn = (whole.partition('"@"')[0] + inner).encode()
+        reading = read_bytes(tmp_path, lines(message("a", "1"), torn + behind, message("c", "3", "a")))
+        assert not reading.has("inner") and reading.texts == (["1", "2", "3"] if behind else ["1", "3"])
+
+
 def test_several_cut_and_whole_records_on_one_line_are_told_apart(tmp_path: Path) -> None:
-    for at in range(1, len(CUT), 3):
+    for at in SURE_CUTS[::3]:
+        if len(CUT) - at not in SURE_CUTS:
+            continue
         glued = CUT[:at] + message("b", "2") + CUT[: len(CUT) - at] + message("c", "3") + message("d", "4") + CUT[:at]
         reading = read_bytes(tmp_path, lines(message("a", "1"), glued, message("e", "5")))
         assert reading.texts == ["1", "2", "3", "4", "5"], at

@@ -105,6 +105,8 @@ def test_what_is_removed_never_glues_words_in_the_index(raw: str, apart: str) ->
         "<skill name='a'>",
         "<skill name='a'><skill name='b'></skill>",
         "<!--",
+        "<!-- persistent-harness-input: x -->\n",
+        "<skill>b</skill>",
         "<skill ",
     ],
 )
@@ -112,6 +114,11 @@ def test_hostile_repetition_is_read_in_one_go(unit: str) -> None:
     text = unit * (300_000 // len(unit))
     project(USER, text)
     project(USER, text + "</skill><!-- persistent-harness-input: x -->")
+
+
+def test_millions_of_characters_of_markers_leave_what_was_said() -> None:
+    text = "said" + " <!-- persistent-harness-input: x -->\n" * 110_000
+    assert len(text) > 4_000_000 and project(USER, text)[0] == "said"
 
 
 def test_a_skill_may_name_itself_in_an_element_of_its_own() -> None:

@@ -23,6 +23,12 @@ class SessionHistoryError(Exception):
         super().__init__(message)
         self.hint = hint
         self.details: dict[str, int] = details or {}
+        if hint:
+            self.add_note(hint)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows of it: what is wrong and what to do, and none of this package's own lines."""
+        return [f"{type(self).__name__}: {self}", *([f"  {self.hint}"] if self.hint else [])]
 
     def as_dict(self) -> dict[str, object]:
         """``{"code", "message", "hint", "retryable"}``, with ``details`` (counts) where there are any."""

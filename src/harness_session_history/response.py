@@ -223,12 +223,31 @@ class HistoryResult(dict[str, Any]):
         self._marks = marks
 
     def to_records(self) -> list[dict[str, Any]]:
-        """One flat dict per session (list), hit (search) or message (open), all with the same keys: a data frame's rows."""
+        """One flat dict per session (list), hit (search) or message (open), all with the keys `columns`: a data frame's
+        rows."""
         if self["operation"] == "open":
             return [_message_record(message, self["entryId"]) for message in self["messages"]]
         if self["operation"] == "search":
             return [_hit_record(hit) for hit in self["results"]]
         return [dict(view) for view in self["results"]]
+
+    @property
+    def columns(self) -> list[str]:
+        """The keys of `to_records`, also where the answer is empty: ``DataFrame(answer.to_records(), columns=answer.columns)``."""
+        view, citation = list(SessionView.__annotations__), list(Citation.__annotations__)
+        if self["operation"] == "open":
+            own = [name for name in Message.__annotations__ if name not in ("citation", "tools")]
+            return list(dict.fromkeys([*citation, *own, "tools", "target"]))
+        if self["operation"] == "search":
+            own = [name for name in Hit.__annotations__ if name not in ("citation", "session", "alsoIn")]
+            return [*citation, *own, "alsoIn", *(f"session.{name}" for name in view if name != "sessionId")]
+        return view
+
+    def to_frame(self) -> Any:
+        """The records as a pandas DataFrame with all columns, also where there is no record. Needs pandas."""
+        from importlib import import_module
+
+        return import_module("pandas").DataFrame(self.to_records(), columns=self.columns)
 
     def text_for_model(self) -> str:
         """The answer as compact text for a model's context (see docs/text.md), which names calls of the tool."""

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder import ArchiveBuilder
-from harness_session_history import SessionHistory, response, session_history
+from harness_session_history import InvalidRequest, SessionHistory, response, session_history
 from harness_session_history.history import default_history
 from harness_session_history.response import HistoryResult, OpenAnswer, SearchAnswer, iso, short_id
 
@@ -168,6 +168,46 @@ def test_records_of_an_excerpt_name_the_target_and_the_tools() -> None:
 
 def test_records_of_a_list_are_the_session_views() -> None:
     assert HistoryResult({"operation": "list", "results": [VIEW]}).to_records() == [VIEW]
+
+
+def test_the_columns_are_the_keys_of_the_records_and_there_without_any_record(tmp_path: Path) -> None:
+    archive = ArchiveBuilder(tmp_path)
+    made = archive.session("a")
+    entry = made.user("plover")
+    made.save()
+
+    async def run() -> None:
+        async with SessionHistory(roots=[archive.root], index=tmp_path / "i" / "h.db", maintenance=False) as history:
+            for answer in (
+                await history(query="plover"),
+                await history(operation="list"),
+                await history(operation="open", session_id=made.id, entry_id=entry),
+            ):
+                assert [list(row) for row in answer.to_records()] == [answer.columns]
+            empty = await history(query="zeppelin")
+            assert empty.to_records() == [] and "session.name" in empty.columns
+            pandas = pytest.importorskip("pandas")
+            frame = empty.to_frame()
+            assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == empty.columns and frame.empty
+
+    asyncio.run(run())
+
+
+def test_ipython_shows_an_error_of_ours_as_two_lines_with_its_hint(tmp_path: Path) -> None:
+    pytest.importorskip("IPython")
+    code = "from harness_session_history import session_history\nawait session_history(limit=99)\nexit\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--simple-prompt", "--no-banner", "--colors=NoColor"],
+        input=code, capture_output=True, text=True, env={**os.environ, "IPYTHONDIR": str(tmp_path)}, check=True,
+    )  # fmt: skip
+    shown = done.stdout[done.stdout.index("InvalidRequest: ") :].split("In [")[0].strip().split("\n")
+    assert len(shown) == 2 and shown[1].startswith("  ") and "Traceback" not in done.stdout
+
+
+def test_elsewhere_the_hint_is_a_note_of_the_error() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        asyncio.run(session_history(limit=99))
+    assert caught.value.__notes__ == [caught.value.hint]
 
 
 def test_every_declared_field_says_what_it_means() -> None:

@@ -20,11 +20,11 @@ from harness_session_history.model.entries import Facts
 
 _SESSION = (
     "key, slots, session_id, cwd, name, parent, child, parent_path, path, tombstoned, started, first_time, last_time, messages, "
-    "nodes, leaf, ordered, untimed"
+    "nodes, leaf, ordered, untimed, size, duplicate"
 )
 _SOURCE = (
     "path, dev, ino, size, mtime_ns, ctime_ns, state, child, parent_path, tombstoned, session_id, session IS NOT NULL, "
-    "last_time, damaged, facts"
+    "damaged, facts"
 )
 
 
@@ -43,18 +43,17 @@ def contents(index: Path) -> dict[str, Any]:
         tokens: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
         for term, row, column, offset in connection.execute("SELECT term, doc, col, offset FROM tokens"):
             tokens[row].append((column, offset, term))
+        shadowed = {row for (row,) in connection.execute("SELECT id FROM shadowed")}
         hidden = {row for (row,) in connection.execute("SELECT id FROM hidden")}
         entries: dict[int, list[Any]] = defaultdict(list)
         for one in Spans(connection).between(0, (1 << 63) - 1):
-            said = one.node, one.role, *one[2:], one.row in hidden, sorted(tokens.pop(one.row, ()))
+            said = one.node, one.role, *one[2:], one.row in hidden, one.row in shadowed, sorted(tokens.pop(one.row, ()))
             entries[one.session].append(said)
         assert not tokens, "tokens without an entry"
         sessions = {}
-        for key, slots, session_id, *said in connection.execute(
-            f"SELECT {_SESSION} FROM sessions WHERE source IS NOT NULL"
-        ):
-            tree = _tree(connection, Extent(key, slots), said[-4])
-            sessions[session_id] = {"said": said, "entries": entries.pop(key, []), "tree": tree}
+        for key, slots, *said in connection.execute(f"SELECT {_SESSION} FROM sessions WHERE source IS NOT NULL"):
+            tree = _tree(connection, Extent(key, slots), said[-6])
+            sessions[said[6]] = {"said": said, "entries": entries.pop(key, []), "tree": tree}
         assert not entries, "entries without a session"
         return {"sources": sources, "sessions": sessions}
     finally:
@@ -86,8 +85,8 @@ def answers(history: SessionHistory, *queries: str, parents: bool = True) -> lis
 
     async def ask() -> list[Any]:
         said: list[Any] = [(await history(operation="list", limit=20))["results"]]
-        for query, branch, sort in product(queries, ("visible", "any"), SORTS):
-            answer = await history(query=query, limit=3, sort=sort, branch=branch)  # type: ignore[arg-type]
+        for query, branch, sort, deleted in product(queries, ("visible", "any"), SORTS, (False, True)):
+            answer = await history(query=query, limit=3, sort=sort, branch=branch, include_deleted=deleted)  # type: ignore[arg-type]
             said.append({k: v for k, v in answer.items() if k not in ("freshness", "complete")})
         return said
 

@@ -551,22 +551,20 @@ def test_damaged_lines_are_named_by_file_and_number(world: World) -> None:
     world.make_index()
     report = world.report()
     assert report["damaged"] == [
-        {"path": str(path), "sessionId": made.id, "count": 2, "lines": [4, 6], "changedSince": False}
+        {"path": str(path), "sessionId": made.id, "count": 1, "lines": [4], "changedSince": False}
     ]
     assert names(report["problems"], "damaged_lines")["command"] == f"sed -n '4p' {path}"
     assert report["ok"]  # everything that can be read is indexed
 
 
-def test_a_file_named_like_a_session_that_is_none_is_reported(world: World) -> None:
+def test_a_file_of_a_version_that_cannot_be_read_is_reported(world: World) -> None:
     world.session().save()
     path = world.archive.root / "--w-demo--" / f"2026-03-02T10-00-00-000Z_{uid('bad')}.jsonl"
-    path.write_text('{"x":1}\n')
+    path.write_text('{"kind":"header","v":4}\n')
     world.make_index()
-    report = world.report()
-    assert report["unavailable"] == [
-        {"path": str(path), "code": "not_a_session", "reason": "it does not begin like a session"}
-    ]
-    assert "not_a_session" in world.codes()
+    (said,) = world.report()["unavailable"]
+    assert (said["path"], said["code"]) == (str(path), "unreadable")
+    assert "it is of a version that cannot be read" in said["reason"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links")
@@ -778,7 +776,16 @@ def test_a_superseded_entry_is_called_superseded(world: World) -> None:
     assert world.reasons(made.id, "twice") == ["superseded"]
 
 
-def test_an_entry_of_a_file_that_does_not_count_is_found_there(world: World) -> None:
+def test_files_that_share_an_id_are_named(world: World) -> None:
+    made = world.session("a")
+    made.user("one")
+    paths = [made.save(), made.save("--w-copy--")]
+    world.make_index()
+    said = names(world.report()["problems"], "shared_id")
+    assert said["severity"] == "note" and all(str(path) in said["text"] for path in paths) and made.id in said["text"]
+
+
+def test_an_entry_of_another_file_of_the_session_is_found_there(world: World) -> None:
     late = world.session("a")
     late.user("later", at="2026-03-05T10:00:00.000Z")
     late.save()
@@ -786,7 +793,7 @@ def test_an_entry_of_a_file_that_does_not_count_is_found_there(world: World) -> 
     entry = early.user("only here", key="early")
     early.save("--w-copy--")
     world.make_index()
-    assert world.reasons(late.id, entry) == ["duplicate_file"]
+    assert world.reasons(late.id, entry) == [] and world.why(late.id, entry)["found"]
 
 
 def test_an_entry_of_another_session_is_found_there(world: World) -> None:

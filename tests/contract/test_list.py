@@ -548,14 +548,55 @@ def test_damage_is_counted_and_does_not_make_an_answer_incomplete(world: World) 
     assert world.sources()["damaged"] == 1 and world.ask(operation="list")["complete"]
 
 
-def test_a_file_named_like_a_session_that_is_none_is_unavailable(world: World) -> None:
+@pytest.mark.parametrize("data", ["plain text", "\0" * 3000, '{"type":"sess'])
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_file_named_like_a_session_of_which_nothing_can_be_read_is_damaged(
+    world: World, data: str, end: bytes
+) -> None:
     session = world.session("a", header=False)
-    session.raw("plain text")
-    session.save()
-    world.ask(operation="list")
+    session.raw(data)
+    session.save(end=end)
+    other = world.say("b", "x")
+    assert world.ask(operation="list", refresh=True)["complete"]
     sources = world.sources()
-    assert (sources["unavailable"], sources["selected"], sources["indexed"]) == (1, 1, 0)
-    assert not world.ask(operation="list")["complete"]
+    assert (sources["unavailable"], sources["selected"], sources["indexed"], sources["damaged"]) == (0, 2, 2, 1)
+    whole = world.session("a")
+    whole.user("word")
+    whole.save()
+    assert world.texts("word") == ["word"] and world.sources()["damaged"] == 0
+    assert sorted(world.listed()) == sorted([session.id, other.id])
+
+
+def test_a_header_that_is_still_being_written_is_read_when_it_is_whole(world: World) -> None:
+    session = world.session("a")
+    session.user("word")
+    path = session.save()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:20])
+    world.refresh()
+    assert world.sources()["damaged"] == 1
+    append(path, [whole[20:].rstrip(b"\n")])
+    assert world.texts("word") == ["word"] and world.sources()["damaged"] == 0
+    assert world.view(session)["cwd"] == "/w/demo"
+
+
+def test_a_file_of_a_version_that_cannot_be_read_is_unavailable_and_no_refresh_raises_for_it(world: World) -> None:
+    session = world.session("a", header=False)
+    session.raw('{"v":4,"kind":"header","id":"x","storageVersion":1,"createdAt":1,"cwd":"/"}')
+    session.save()
+    world.say("b", "word")
+    for _ in range(2):
+        answer = world.search("word")
+        assert answer["results"] and answer["complete"] is False
+        assert answer["freshness"]["sources"] == {**answer["freshness"]["sources"], "unavailable": 1, "indexed": 1}
+
+
+def test_a_file_named_like_a_session_that_is_none_is_not_counted(world: World) -> None:
+    session = world.session("a", header=False)
+    session.raw('{"event":"something else"}')
+    session.save(name=f"{session.id}.jsonl")
+    answer = world.ask(operation="list", refresh=True)
+    assert answer["complete"] and answer["freshness"]["sources"]["selected"] == 0
 
 
 def test_other_jsonl_files_are_not_counted(world: World) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 import pytest
 
 from builder import SessionBuilder, stamp
+from harness_session_history import EntryNotVisible
 from world import World
 
 # -- which file is a session -----------------------------------------------------------------------------------------
@@ -106,21 +108,31 @@ def twice(world: World, one: int, other: int, *, same: bool = False) -> SessionB
         made = world.session("a")
         made.lines = list(session.lines)
         made.count, made.last = session.count, session.last
-        made.user("findme same" if same else f"findme {name}", at=stamp(second))
+        made.user("findme same" if same else f"findme {name}", at=stamp(second), key="same" if same else name)
         made.save(name=name)
     return session
 
 
-def test_of_two_files_the_one_with_the_latest_activity_counts(world: World) -> None:
-    twice(world, 20, 10)
-    assert world.texts("findme") == ["findme one.jsonl"]
-    twice(world, 20, 30)
-    assert world.texts("findme") == ["findme other.jsonl"]
-    assert world.sources()["duplicate"] == 1 and len(world.listed()) == 1
+@pytest.mark.parametrize(("one", "other"), [(20, 10), (20, 30)])
+def test_two_files_of_one_id_are_one_session_and_every_entry_of_both_is_found(
+    world: World, one: int, other: int
+) -> None:
+    session = twice(world, one, other)
+    assert sorted(world.texts("findme")) == ["findme one.jsonl", "findme other.jsonl"]
+    assert world.texts("shared") == ["shared"] and "alsoIn" not in world.hits("shared")[0]
+    assert world.sources()["duplicate"] == 0 and world.listed() == [session.id]
+    for hit in world.hits("findme"):
+        assert world.opened(session, hit["citation"]["entryId"]) == ["shared", hit["snippet"]]
+
+
+@pytest.mark.parametrize(("one", "other"), [(20, 10), (20, 30)])
+def test_of_two_files_the_one_with_the_latest_activity_leads(world: World, one: int, other: int) -> None:
+    session = twice(world, one, other)
+    assert world.view(session)["updatedAt"] == stamp(max(one, other))
 
 
 @pytest.mark.parametrize("read_on", [False, True])
-def test_a_replaced_entry_does_not_make_a_file_the_one_that_counts(world: World, read_on: bool) -> None:
+def test_a_replaced_entry_does_not_make_a_file_the_leading_one(world: World, read_on: bool) -> None:
     twice(world, 20, 30)
     session = world.session("a")
     session.user("findme first", at=stamp(10))
@@ -130,20 +142,24 @@ def test_a_replaced_entry_does_not_make_a_file_the_one_that_counts(world: World,
         assert "findme replaced" in world.texts("findme")
     session.user("findme replacing", at=stamp(15), key="late", parent=None)
     session.save(name="third.jsonl")
-    assert world.texts("findme") == ["findme other.jsonl"]
+    assert "findme replaced" not in world.texts("findme")
+    assert world.view(session)["updatedAt"] == stamp(30)
 
 
-def test_of_two_files_of_one_moment_the_larger_counts(world: World) -> None:
-    twice(world, 20, 20)
-    assert world.texts("findme") == ["findme other.jsonl"]
+def test_of_two_files_of_one_moment_the_larger_leads(world: World) -> None:
+    session = twice(world, 20, 20)
+    (world.root / "--w-demo--" / "other.jsonl").open("ab").write(b'{"type":"session_info","id":"i","name":"larger"}\n')
+    assert world.view(session)["name"] == "larger"
 
 
-def test_of_two_equal_files_one_counts(world: World) -> None:
+def test_of_two_equal_files_each_entry_is_found_once(world: World) -> None:
     twice(world, 20, 20, same=True)
     assert world.texts("findme") == ["findme same"] and "alsoIn" not in world.hits("findme")[0]
+    assert world.sources()["duplicate"] == 1
+    assert world.search("findme nowhere")["hints"]["terms"][0] == {"term": "findme", "entries": 1}
 
 
-def test_when_the_file_that_counts_goes_the_other_takes_its_place(world: World) -> None:
+def test_when_the_leading_file_goes_the_other_takes_its_place(world: World) -> None:
     session = twice(world, 20, 10)
     world.refresh()
     (world.root / "--w-demo--" / "one.jsonl").unlink()
@@ -351,3 +367,111 @@ def test_under_an_explicit_root_the_root_owner_s_files_count(world: World) -> No
         os.chown(one.save(), owner, -1)
     os.chown(world.root, 4242, -1)
     assert world.sessions_found("findme") == [session.id] and world.sources()["selected"] == 1
+
+
+# -- files that share an id ------------------------------------------------------------------------------------------
+
+
+def forked_in_place(world: World, name: str, *texts: str, **save: Any) -> SessionBuilder:
+    """Another file of the session, which begins like the others and goes on with texts of its own."""
+    session = world.session("a")
+    session.user("how it began")
+    for number, text in enumerate(texts):
+        session.user(text, key=f"{name}{number}")
+    session.save(name=name, **save)
+    return session
+
+
+def test_a_live_file_is_not_hidden_by_a_deleted_one(world: World) -> None:
+    session = forked_in_place(world, "live.jsonl", "kept words")
+    forked_in_place(world, "old.jsonl.deleted.2026-03-03T00-40-25.665Z", "dropped words", "later dropped words")
+    assert world.texts("words") == ["kept words"] and world.view(session)["deleted"] is False
+    assert world.view(session)["messageCount"] == 2
+    assert sorted(world.texts("words", include_deleted=True)) == ["dropped words", "kept words", "later dropped words"]
+    assert world.texts("began", include_deleted=True) == ["how it began"]
+    world.refused(EntryNotVisible, operation="open", session_id=session.id, entry_id=OLD + "0")
+    assert world.opened(session, OLD + "0", include_deleted=True)[:2] == ["how it began", "dropped words"]
+
+
+OLD = "old.jsonl.deleted.2026-03-03T00-40-25.665Z"
+
+
+def test_a_session_is_deleted_once_all_of_its_files_are(world: World) -> None:
+    session = forked_in_place(world, "live.jsonl", "kept words")
+    forked_in_place(world, OLD, "dropped words")
+    world.refresh()
+    path = world.root / "--w-demo--" / "live.jsonl"
+    path.rename(path.with_name(path.name + ".deleted.2026-03-04T00-40-25.665Z"))
+    assert world.texts("words") == [] and world.listed() == []
+    (view,) = world.list(include_deleted=True)
+    assert view["deleted"] is True and view["sessionId"] == session.id
+
+
+def test_a_child_that_was_given_its_parents_id_does_not_hide_the_parent(world: World) -> None:
+    parent = forked_in_place(world, "parent.jsonl", "words of the parent")
+    forked_in_place(world, "run.jsonl", "words of the child", "later", folder="--w-demo--/parent/run-0")
+    assert sorted(world.texts("words")) == ["words of the child", "words of the parent"]
+    view = world.view(parent)
+    assert (view["kind"], view["messageCount"], view["parentSessionId"]) == ("root", 2, None)
+    assert world.listed(kind="root") == [parent.id] and world.listed(kind="child") == []
+    assert sorted(world.texts("words", kind="root")) == ["words of the child", "words of the parent"]
+
+
+def test_an_older_copy_is_a_duplicate_and_adds_nothing(world: World) -> None:
+    session = forked_in_place(world, "older.jsonl", "findme")
+    newer = world.session("a")
+    newer.user("how it began")
+    newer.user("findme", key="older.jsonl0")
+    newer.user("findme later")
+    newer.save(name="newer.jsonl")
+    answer = world.search("findme")
+    assert sorted(hit["snippet"] for hit in answer["results"]) == ["findme", "findme later"]
+    sources = answer["freshness"]["sources"]
+    assert (sources["selected"], sources["indexed"], sources["duplicate"]) == (2, 1, 1)
+    assert world.view(session)["messageCount"] == 3
+
+
+def test_what_is_abandoned_in_one_file_is_visible_where_another_still_stands_on_it(world: World) -> None:
+    session = forked_in_place(world, "one.jsonl", "first way", "way further")
+    other = world.session("a")
+    start = other.user("how it began")
+    other.user("first way", key="one.jsonl0")
+    other.user("second way", parent=start)
+    other.save(name="other.jsonl")
+    assert sorted(world.texts("way")) == ["first way", "second way", "way further"]
+    assert [message for message in world.opened(session, "one.jsonl0")] == ["how it began", "first way", "way further"]
+    assert sorted(world.texts("way", branch="any")) == ["first way", "second way", "way further"]
+
+
+def test_no_more_than_three_hits_come_from_the_files_of_one_session(world: World) -> None:
+    forked_in_place(world, "one.jsonl", *(f"word {n}" for n in range(4)))
+    forked_in_place(world, "other.jsonl", *(f"word again {n}" for n in range(4)))
+    elsewhere = [world.say(f"b{n}", "the word elsewhere") for n in range(3)]
+    found = world.sessions_found("word", limit=6)
+    assert found.count(world.session("a").id) == 3 and {one.id for one in elsewhere} < set(found)
+
+
+@pytest.mark.parametrize("kind", ["current", "registry"])
+def test_all_files_of_a_session_are_left_out_with_it(world: World, kind: str) -> None:
+    session = forked_in_place(world, "one.jsonl", "first words")
+    forked_in_place(world, "other.jsonl", "second words")
+    if kind == "current":
+        world.history(current_session_id=session.id)
+        wide = {"include_current": True}
+    else:
+        registry = world.folder / "registry.jsonl"
+        registry.write_text(json.dumps({"sessionId": session.id, "deletedAt": "2026-03-05T00:00:00Z"}) + "\n")
+        world.history(registry=registry)
+        wide = {"include_deleted": True}
+    assert world.texts("words") == [] and world.listed() == []
+    assert sorted(world.texts("words", **wide)) == ["first words", "second words"]
+
+
+def test_a_headerless_file_that_goes_on_after_a_reset_is_of_its_session(world: World) -> None:
+    session = world.session("a")
+    session.user("words before")
+    session.save(name=f"{session.id}.jsonl.reset.2026-03-03T02-13-29.008Z")
+    later = world.session("a", header=False)
+    later.user("words after", at="2026-03-04T00:00:00.000Z", key="after")
+    later.save(name=f"{session.id}.jsonl")
+    assert sorted(world.texts("words")) == ["words after", "words before"] and world.listed() == [session.id]

@@ -51,7 +51,8 @@ class Room(NamedTuple):
 
 
 class Line:
-    """The visible branch of a session: its nodes have the positions 0, 1, 2 … from the root to the leaf.
+    """The visible branch of a conversation: its nodes have the positions 0, 1, 2 … from the root to the leaf. Where several
+    files carry its id, it is the branch of the leading one, which is the live file that was active last.
 
     `boundary` is the position of the first entry that is still in context, or of the reset; without either it is one
     more than the leaf's. Raises SessionNotFound.
@@ -138,8 +139,8 @@ class Line:
 
 
 def _session(views: Views, session_id: str) -> SessionRow:
-    key = views.catalog.key_by_id.get(session_id)
-    session = None if key is None else views.catalog.sessions[key]
+    files = views.catalog.files_of(session_id)
+    session = views.catalog.sessions[files[0]] if files else None
     if session is None or session.path is None or views.is_deleted(session):
         raise SessionNotFound("no such conversation is in scope", hint="check the session id and the roots")
     return session
@@ -153,7 +154,7 @@ class Neighbourhood:
         self.count_before, self.count_after = count_before, count_after
 
 
-def _find(
+def find_around(
     connection: apsw.Connection, evidence: Evidence, session: SessionRow, request: OpenRequest
 ) -> tuple[int, Neighbourhood]:
     # Where the file ends with its leaf, the visible branch is the latest line of every entry on it.

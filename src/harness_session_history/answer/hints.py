@@ -297,7 +297,8 @@ class _Helper:
             literal = [term for term in terms if term.literal]
             really = (key for key in found if all(self._stands_in(term, key) for term in literal))
             keys |= dict.fromkeys(islice(really, SHOWN - len(keys)))
-        return [self.views.view(self.views.catalog.sessions[key]) for key in keys]
+        leading = map(self.views.catalog.leading, keys)
+        return [self.views.view(one) for one in {one.key: one for one in leading}.values()]
 
     def _stands_in(self, term: Term, session: int) -> bool:
         rows = [row for row, _ in self.searcher.of_session(term.expression, session, VERIFIED)]

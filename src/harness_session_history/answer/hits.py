@@ -90,8 +90,10 @@ class Finder:
         put_off: list[Group] = []
         deadline = time.monotonic() + seconds
 
+        leading = self.views.catalog.leading
+
         def full(session: int) -> bool:
-            return diverse and counted[session] >= PER_SESSION
+            return diverse and counted[leading(session).key] >= PER_SESSION
 
         def stages() -> Iterator[tuple[Iterable[Group], bool]]:
             yield self._groups(rows), diverse
@@ -109,7 +111,7 @@ class Finder:
                 hit = self._verified(group, verify)
                 if hit is not None:
                     hits.append(hit)
-                    counted[hit.session.key] += 1
+                    counted[leading(hit.session.key).key] += 1
                     if len(hits) > limit:
                         return sorted(hits[:limit], key=lambda one: one.place), True
                 elif time.monotonic() > deadline:
@@ -136,15 +138,18 @@ class Finder:
         return self.scope.within(one.session) and (self.scope.off_branch or not self.evidence.hidden(one.row))
 
     def _first_written_first(self, copies: list[Located]) -> list[Located]:
-        """Ancestors before their forks, then by the time at which the sessions began."""
-        holders = {copy.session for copy in copies}
-        sessions = self.views.catalog.sessions
+        """Ancestors before their forks, then by the time at which the sessions began; of the files of one session that on
+        whose visible branch it is, then the leading one."""
+        catalog = self.views.catalog
+        holders = {catalog.leading(copy.session).key for copy in copies}
 
-        def written(copy: Located) -> tuple[int, int, str, int]:
-            session = sessions[copy.session]
+        def written(copy: Located) -> tuple[int, int, str, bool, int]:
+            session = catalog.leading(copy.session)
             above = sum(ancestor.key in holders for ancestor in self.views.lineage(session)[1:])
             began = session.started if session.started is not None else session.first_time
-            return above, 1 << 62 if began is None else began, session.session_id, copy.node
+            place = catalog.files_of(session.session_id).index(copy.session)
+            hidden = self.evidence.hidden(copy.row)
+            return above, 1 << 62 if began is None else began, session.session_id, hidden, place
 
         return sorted(copies, key=written)
 
@@ -161,8 +166,8 @@ class Finder:
             if verify and not self.matcher.holds(entry.text):
                 return None
             visible = not self.evidence.hidden(located.row)
-            others = [copy for copy in copies[at + 1 :] if copy.session != located.session]
-            named = dict.fromkeys(self.views.catalog.sessions[copy.session].session_id for copy in others)
+            named = dict.fromkeys(self.views.catalog.sessions[copy.session].session_id for copy in copies[at + 1 :])
+            named.pop(session.session_id, None)
             return Hit(place, located, session, entry, visible, list(named)[:NAMED], [copy.row for copy in copies])
         return None
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import apsw
 
 from ..archive.hydration import Hydrated
-from ..errors import CitationUnavailable
+from ..errors import CitationUnavailable, EntryNotVisible
 from ..index.packing import Located
 from ..index.schema import SessionRow
 from ..request import ROLES, OpenRequest
 from ..response import iso
 from ..text.clean import cut
-from .branch import _find
+from .branch import Neighbourhood, find_around
 from .citations import Evidence
 from .sessions import Views
 
@@ -23,19 +24,9 @@ def open_entry(connection: apsw.Connection, views: Views, request: OpenRequest) 
 
     Raises SessionNotFound, EntryNotVisible, CitationUnavailable.
     """
-    session = views.session(request)
-    if session.source is None:
-        raise CitationUnavailable(
-            "the session's file is gone; only its metadata is left", hint="search without it, or restore the file"
-        )
+    files = views.files(request)
     evidence = Evidence(connection, views.catalog)
-    target, around = _find(connection, evidence, session, request)
-    located = evidence.locate_many([target, *around.before, *around.after])
-    by_row = dict(zip((one.row for one in located), evidence.hydrate(located), strict=True))
-    if by_row.get(target) is None:
-        raise CitationUnavailable(
-            "the cited bytes no longer say what was indexed", hint="search again with refresh=True and cite anew"
-        )
+    session, target, around, located, by_row = _read(connection, evidence, files, request)
     window = _Window(request.max_chars)
     window.target(by_row[target])
     window.fill([by_row.get(row) for row in around.before], [by_row.get(row) for row in around.after])
@@ -67,6 +58,34 @@ def open_entry(connection: apsw.Connection, views: Views, request: OpenRequest) 
         "moreAfter": around.count_after - len(shown_after),
         "citation": {"sessionId": session.session_id, "entryId": request.entry_id},
     }
+
+
+def _read(
+    connection: apsw.Connection, evidence: Evidence, files: Sequence[SessionRow], request: OpenRequest
+) -> tuple[SessionRow, int, Neighbourhood, list[Located], dict[int, Hydrated | None]]:
+    """The file of the session that has the entry, the first whose bytes still say so; the entry's row, what is around it
+    there, where all of this lies, and what it says."""
+    refused: EntryNotVisible | CitationUnavailable | None = None
+    for session in files:
+        if session.source is None:
+            refused = CitationUnavailable(
+                "the session's file is gone; only its metadata is left", hint="search without it, or restore the file"
+            )
+            break
+        try:
+            target, around = find_around(connection, evidence, session, request)
+        except EntryNotVisible as error:
+            refused = refused or error
+            continue
+        located = evidence.locate_many([target, *around.before, *around.after])
+        by_row = dict(zip((one.row for one in located), evidence.hydrate(located), strict=True))
+        if by_row.get(target) is not None:
+            return session, target, around, located, by_row
+        refused = CitationUnavailable(
+            "the cited bytes no longer say what was indexed", hint="search again with refresh=True and cite anew"
+        )
+    assert refused is not None
+    raise refused
 
 
 class _Window:

@@ -33,41 +33,46 @@ class Views:
 
     # -- scope --------------------------------------------------------------------------------------------------------
 
-    def session(self, request: OpenRequest) -> SessionRow:
-        """The session of a request if it is in scope, else SessionNotFound (the same whatever the reason)."""
-        key = self.catalog.key_by_id.get(request.session_id)
-        session = None if key is None else self.catalog.sessions[key]
-        if session is None or session.key in self._excluded(request) or not self._of_kind(session, request.kind):
+    def files(self, request: OpenRequest) -> list[SessionRow]:
+        """The files of a request's session that are in scope, the leading one first; else SessionNotFound (the same
+        whatever the reason)."""
+        excluded = frozenset(self._excluded(request))
+        files = [self.catalog.sessions[key] for key in self.catalog.files_of(request.session_id) if key not in excluded]
+        if not files or (request.kind != "any" and self.kind(files[0]) != request.kind):
             raise SessionNotFound(
                 "no session of this id is in scope",
                 hint="list or search for it; include_deleted and include_current widen the scope",
             )
-        return session
+        return files
 
     def selected_keys(self, request: ListRequest | SearchRequest) -> frozenset[int]:
-        """Keys of all sessions that a request's scope and session filters let through (not its dates)."""
+        """Keys of all session files that a request's scope and session filters let through (not its dates)."""
         if request.session_id is not None:
-            key = self.catalog.key_by_id.get(request.session_id)
-            return self._filtered(request, [] if key is None else [key])
+            return self._filtered(request, self.catalog.files_of(request.session_id)[:1])
         if self.registry:
-            return self._filtered(request, self.catalog.sessions)
+            return self._filtered(request, self.catalog.key_by_id.values())
         asked = (request.kind, request.cwd, request.include_deleted, request.include_current, self.current)
         selections: dict[tuple[object, ...], frozenset[int]] = self.catalog.derived.setdefault("selections", {})
         if asked not in selections:
             if len(selections) >= SELECTIONS:
                 selections.clear()
-            selections[asked] = self._filtered(request, self.catalog.sessions)
+            selections[asked] = self._filtered(request, self.catalog.key_by_id.values())
         return selections[asked]
 
-    def _filtered(self, request: ListRequest | SearchRequest, keys: Iterable[int]) -> frozenset[int]:
+    def _filtered(self, request: ListRequest | SearchRequest, leading: Iterable[int]) -> frozenset[int]:
+        """A session's leading file decides for all of its files in scope."""
         sessions, excluded = self.catalog.sessions, frozenset(self._excluded(request))
-        found = [key for key in keys if key not in excluded]
+        found = [key for key in leading if key not in excluded]
         if request.kind != "any":
             found = [key for key in in_turns(found, _AT_ONCE) if self.kind(sessions[key]) == request.kind]
         if request.cwd is not None:
             below = {cwd: cwd_within(cwd, request.cwd) for cwd in {sessions[key].cwd for key in found}}
             found = [key for key in found if below[sessions[key].cwd]]
-        return frozenset(found)
+        selected = set(found)
+        for files in self.catalog.shared.values():
+            if files[0] in selected:
+                selected.update(key for key in files if key not in excluded)
+        return frozenset(selected)
 
     def scope(self, request: SearchRequest) -> Scope:
         """The request's filters as the index understands them."""
@@ -90,20 +95,18 @@ class Views:
             until=request.until,
             partly=partly,
             off_branch=request.branch == "any",
+            once=bool(self.catalog.shared) and not self.catalog.is_split,
         )
 
     def _excluded(self, request: Request) -> Iterator[int]:
         yield from self.catalog.outside
-        if not request.include_current and self.current in self.catalog.key_by_id:
-            yield self.catalog.key_by_id[self.current]
+        if not request.include_current:
+            yield from self.catalog.files_of(self.current)
         if not request.include_deleted:
             yield from self.catalog.tombstoned_keys()
             for session_id, said in self.registry.items():
-                if said.deleted_at and session_id in self.catalog.key_by_id:
-                    yield self.catalog.key_by_id[session_id]
-
-    def _of_kind(self, session: SessionRow, kind: str) -> bool:
-        return kind == "any" or self.kind(session) == kind
+                if said.deleted_at:
+                    yield from self.catalog.files_of(session_id)
 
     def current_said(self, request: Request) -> str:
         """The answer's ``currentSession``."""
@@ -127,7 +130,12 @@ class Views:
         return "child" if session.child or self._parent_path(session) is not None else "root"
 
     def parent_id(self, session: SessionRow) -> str | None:
-        """Id of the session it was started or forked from: the registry, the header (path or id), then the folder."""
+        """Id of the session it was started or forked from: the registry, the header (path or id), then the folder; never
+        its own, which a child may have been given."""
+        found = self._parent_id(session)
+        return None if found == session.session_id else found
+
+    def _parent_id(self, session: SessionRow) -> str | None:
         said = self.registry.get(session.session_id)
         if said and said.parent_session_id:
             return said.parent_session_id
@@ -203,8 +211,9 @@ class Views:
             above = self.parent_id(lineage[-1])
         return lineage
 
-    def view(self, session: SessionRow) -> dict[str, Any]:
-        """The session view of an answer."""
+    def view(self, file: SessionRow) -> dict[str, Any]:
+        """The session view of an answer, by the leading file."""
+        session = self.catalog.leading(file.key)
         lineage = self.lineage(session)
         return {
             "sessionId": session.session_id,
@@ -227,6 +236,8 @@ def listed(views: Views, request: ListRequest) -> tuple[list[dict[str, Any]], bo
     """The session views of a list answer, latest activity first, and whether there are more."""
     selected, sessions = views.selected_keys(request), views.catalog.sessions
     latest = [sessions[key] for key in views.catalog.latest_keys() if key in selected]
+    if views.catalog.shared:
+        latest = [one for one in latest if views.catalog.leading(one.key) is one]
     if request.since is not None or request.until is not None:
         latest = [one for one in latest if _within(one.activity, request.since, request.until)]
     return [views.view(session) for session in latest[: request.limit]], len(latest) > request.limit

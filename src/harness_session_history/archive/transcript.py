@@ -95,7 +95,7 @@ class TranscriptReader:
             cut = buffer.rfind(b"\n", filled, filled + count) + 1
             filled += count
             if not self._opened and not cut and dropped + filled > _OPENING_BYTES:
-                raise NotASession
+                self._open_by_name()
             if not cut:
                 if filled > self._max_line or dropped:
                     skipped = _behind_hole(descriptor, position, end)
@@ -126,7 +126,7 @@ class TranscriptReader:
         elif filled and not counted_tail:
             self._take_tail(bytes(memoryview(buffer)[:filled]))
         if not self._opened:
-            raise NotASession
+            self._open_by_name(facts.damaged or facts.torn_tail)
         if self._collector.pending:
             yield self._collector.take()
         self._collector.settle()
@@ -167,7 +167,7 @@ class TranscriptReader:
             begin = stop + 1
             facts.offset = base + begin
             if not self._opened and (facts.lines > _OPENING_LINES or facts.offset > _OPENING_BYTES):
-                raise NotASession
+                self._open_by_name(facts.damaged)
         if begin < end and not self._take_block(buffer, begin, end, base):
             while begin < end:
                 stop = buffer.find(b"\n", begin, end)
@@ -241,7 +241,7 @@ class TranscriptReader:
         if not isinstance(value, dict):
             return False
         if value.get("kind") == "header" and "v" in value:
-            raise NotASession
+            raise Unreadable("it is of a version that cannot be read")
         facts = self.facts
         if value.get("type") == "session":
             session_id = value.get("id")
@@ -253,17 +253,28 @@ class TranscriptReader:
             facts.parent_session = _path(value.get("parentSession")) or _path(value.get("branchedFrom"))
             facts.started = milliseconds(value.get("timestamp"))
         elif is_entry(value):
-            session_id = named_id(os.fsencode(os.path.basename(self._path)))
-            if session_id is None:
-                raise NotASession
-            facts.session_id, facts.named_by_file = unpaired(session_id), True
             facts.version = 3 if value.get("id") else 1
+            self._take_name()
         else:
             return False
         facts.linear = facts.version < 2
         self._opened = True
         self._collector = Collector(facts)
         return True
+
+    def _take_name(self) -> None:
+        """The name of the file stands in for its header. Raises ``NotASession``."""
+        session_id = named_id(os.fsencode(os.path.basename(self._path)))
+        if session_id is None:
+            raise NotASession
+        self.facts.session_id, self.facts.named_by_file = unpaired(session_id), True
+
+    def _open_by_name(self, damaged: int = True) -> None:
+        """Nothing could be read so far: a damaged session, if the name says that it is one. Raises ``NotASession``."""
+        if self.facts.parsed_lines or not damaged:
+            raise NotASession
+        self._take_name()
+        self._opened = True
 
 
 def _version(header: dict[str, Any]) -> int:
@@ -307,7 +318,7 @@ def can_resume(
     Judged by device, inode, owner and size, the hashes of the first and the last bytes that were read, and, if the last line
     had no end then, by the bytes that follow it now. False also if the file cannot be read.
     """
-    if facts.linear or not old_identity.is_file(new_identity):
+    if facts.linear or facts.is_spoilt or not old_identity.is_file(new_identity):
         return False
     try:
         with opened(path, new_identity) as (descriptor, identity):

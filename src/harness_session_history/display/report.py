@@ -13,7 +13,7 @@ _COUNTS = {
     "changed": "changed or gone since",
     "missing": "not indexed yet",
     "unavailable": "unavailable",
-    "duplicate": "further files of a session",
+    "duplicate": "copies of other files of a session",
     "damaged": "with damaged lines",
 }
 _TONE: dict[str, Style] = {"error": "warn", "warning": "warn", "note": "dim"}

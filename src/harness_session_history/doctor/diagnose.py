@@ -21,7 +21,7 @@ from ..archive.files import open_regular
 from ..arguments import check
 from ..errors import InvalidRequest
 from ..index.file import IndexFile, worker_lock
-from ..index.schema import FOREIGN, SESSION, UNREADABLE, Unsound
+from ..index.schema import SESSION, UNREADABLE, Unsound
 from ..index.soundness import ODD
 from ..model.entries import Facts
 from ..model.sources import WalkCancelled
@@ -158,7 +158,7 @@ def _damaged(case: Case) -> list[dict[str, Any]]:
             {
                 "path": path,
                 "sessionId": session_id,
-                "count": known.damaged + known.torn_tail,
+                "count": known.unreadable_lines,
                 "lines": damaged_lines(known),
                 "changedSince": path in changed,
             }
@@ -168,7 +168,7 @@ def _damaged(case: Case) -> list[dict[str, Any]]:
 
 def damaged_lines(facts: Facts) -> list[int]:
     """Line numbers (1-based; the first twenty) of what could not be read, with that of a torn last line."""
-    torn = [facts.lines if facts.open_tail else facts.lines + 1] if facts.torn_tail else []
+    torn = [facts.lines + 1] if facts.torn_tail and facts.is_spoilt else []
     return [*facts.damaged_lines, *torn]
 
 
@@ -186,8 +186,6 @@ def _unavailable(case: Case) -> list[dict[str, Any]]:
             continue
         if row.state == UNREADABLE:
             found.append({"path": path, "code": "unreadable", "reason": why_unreadable(case, path)})
-        elif row.state == FOREIGN and file.named_id is not None and row.identity[2]:
-            found.append({"path": path, "code": "not_a_session", "reason": "it does not begin like a session"})
     return found
 
 

@@ -19,7 +19,7 @@ from .inspection import Inspection, inspect
 #: Other sessions that hold an entry of the id and are named.
 ELSEWHERE = 5
 #: Reasons that say enough of an entry that is not in its session's file.
-_SAID = {"damaged", "duplicate_file", "elsewhere", "changed"}
+_SAID = {"damaged", "elsewhere", "changed"}
 
 
 @dataclass
@@ -129,13 +129,6 @@ class EntryTrace:
         if seen.now is not None:
             self.finding.add("changed", f"The line that it cited has changed; the entry there is now {seen.now}.")
             return
-        for path in (path for path, state in self.files if state == "duplicate"):
-            found = _text_line(os.fsdecode(path), self.entry_id)
-            if found is not None:
-                self.finding.add(
-                    "duplicate_file",
-                    f"It is in {shown(path)} (line {found}), but another file with later activity stands for this session.",
-                )
         if indexed:
             self.finding.add("changed", "The index has it, the file no longer does.", self.refresh)
         elif seen.children:
@@ -171,9 +164,10 @@ class EntryTrace:
         return [one for one in sessions if one != self.session_id][:ELSEWHERE]
 
 
-def _text_line(path: str, entry_id: str) -> int | None:
+def text_line(path: bytes, entry_id: str) -> int | None:
+    """The line of a file on which it holds an entry, None if it does not (or cannot be read)."""
     try:
-        found = inspect(path, entry_id).found
+        found = inspect(os.fsdecode(path), entry_id).found
     except Unreadable:
         return None
     return found[-1].line if found else None

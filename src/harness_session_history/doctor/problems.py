@@ -177,13 +177,16 @@ def _of_freshness(case: Case, found: Problems) -> None:
 def _of_files(case: Case, report: dict[str, Any], found: Problems) -> None:
     for item in report["unavailable"][:EACH]:
         path = for_shell(item["path"])
-        if item["code"] == "not_a_session":
-            text, command = "A file is named like a session and is none", f"head -c 300 {path}"
-        elif item["code"] == "leaves_roots":
+        if item["code"] == "leaves_roots":
             text, command = "A link leaves the roots and is not followed", f"readlink -f {path}"
         else:
             text, command = f"A file or folder cannot be read ({item['reason']})", f"ls -ld {path}"
         found.add("warning", item["code"], f"{text}: {shown(item['path'])}", command)
+    for session_id, keys in sorted(case.catalog.shared.items())[:EACH]:
+        paths = [path for key in keys if (path := case.catalog.sessions[key].path) is not None]
+        said = ", ".join(map(shown, paths))
+        text = f"{len(paths)} files carry the id {session_id} and count as one session: {said}"
+        found.add("note", "shared_id", text, f"ls -l {' '.join(map(for_shell, paths))}")
     for item in report["damaged"][:EACH]:
         lines = [str(line) for line in item["lines"]]
         more = item["count"] - len(lines)

@@ -8,7 +8,7 @@ from typing import Any
 from ..index.schema import FOREIGN, GONE, UNREADABLE, SessionRow
 from ..model.names import named_id
 from .case import Case, shown, usual_settings, why_unreadable
-from .entry import EntryTrace, Finding
+from .entry import EntryTrace, Finding, text_line
 from .inspection import named_files
 
 
@@ -17,7 +17,7 @@ def explain(case: Case, session_id: str, entry_id: str | None) -> dict[str, Any]
 
     Codes of a session: ``not_indexed, stale, current, deleted, other_user, outside_roots, unavailable, unreadable,
     not_a_session, other_id, index_unavailable, unknown``; of an entry: ``damaged, other_branch, not_text, superseded,
-    duplicate_file, not_indexed, changed, not_citable, elsewhere, unknown_entry``.
+    not_indexed, changed, not_citable, elsewhere, unknown_entry``.
     """
     key = case.catalog.key_by_id.get(session_id)
     session = None if key is None else case.catalog.sessions[key]
@@ -35,7 +35,11 @@ def explain(case: Case, session_id: str, entry_id: str | None) -> dict[str, Any]
         _known_session(case, session, files, finding)
     there = session is not None
     if entry_id is not None:
-        there = EntryTrace(case, session, session_id, entry_id, files, finding).look()
+        own = [case.catalog.sessions[key] for key in case.catalog.files_of(session_id)]
+        holding = next(
+            (one for one in own if one.path is not None and text_line(one.path, entry_id) is not None), session
+        )
+        there = EntryTrace(case, holding, session_id, entry_id, files, finding).look()
     opening = None
     if there and all(reason["code"] in _WIDENED for reason in finding.reasons):
         words = ["list", "--session-id", session_id] if entry_id is None else ["open", session_id, entry_id]
@@ -86,7 +90,11 @@ def _state(case: Case, path: bytes) -> str:
         return "not a session"
     if row.state == UNREADABLE:
         return f"unreadable: {why_unreadable(case, path)}"
-    return "indexed" if row.session is not None else "duplicate"
+    return (
+        "duplicate"
+        if row.session in case.catalog.sessions and case.catalog.sessions[row.session].duplicate
+        else "indexed"
+    )
 
 
 def _passed_over(case: Case, path: bytes, owner: int | None) -> str:

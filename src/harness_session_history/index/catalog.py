@@ -14,7 +14,7 @@ import msgspec
 from ..model.entries import FIRST_MS, LAST_MS
 from ..model.names import folder_of, named_id
 from ..pacing import in_turns, stand_back
-from .schema import SLOT_SHIFT, SessionRow, SourceRow, Unsound, slots_for
+from .schema import SESSION_COLUMNS, SLOT_SHIFT, SessionRow, SourceRow, Unsound, slots_for
 
 if TYPE_CHECKING:
     from ..model.sources import FileIdentity
@@ -26,12 +26,9 @@ _AT_ONCE = 400
 _SEPARATOR = os.sep.encode()
 _SOURCES = (
     "SELECT id, path, dev, ino, size, mtime_ns, ctime_ns, uid, state, child, parent_path, tombstoned, stamp, session_id, "
-    "session, last_time, damaged, indexed_at FROM sources WHERE revision > ?"
+    "session, damaged, indexed_at FROM sources WHERE revision > ?"
 )
-_SESSIONS = (
-    "SELECT key, slots, session_id, source, cwd, name, parent, child, parent_path, path, tombstoned, started, first_time, "
-    "last_time, messages, nodes, leaf, ordered, untimed FROM sessions WHERE revision > ?"
-)
+_SESSIONS = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE revision > ?"
 
 
 class Catalog:
@@ -42,7 +39,7 @@ class Catalog:
 
     def __init__(self, below: tuple[bytes, ...] = ()) -> None:
         self.below = below
-        #: Keys of the sessions whose files lie under none of the roots.
+        #: Keys of the session files that lie under none of the roots.
         self.outside: set[int] = set()
         #: Files whose bytes do not say what was indexed of them, though they seem to have only grown since: with the state
         #: in which they were found so. Whoever can write takes them from here and has them read again.
@@ -51,8 +48,11 @@ class Catalog:
         self.snapshot_at: int | None = None
         self.purge = self.merge = False
         self.sources: dict[bytes, SourceRow] = {}
+        #: Session files by their key. Those of one id are one session, which is shown as its leading file says.
         self.sessions: dict[int, SessionRow] = {}
+        #: The leading file of each session, and all files of those that have several, the leading one first.
         self.key_by_id: dict[str, int] = {}
+        self.shared: dict[str, list[int]] = {}
         self.key_by_path: dict[bytes, int] = {}
         self._ordered: list[int] = []
         self._asked_last = (0, 0)
@@ -82,24 +82,25 @@ class Catalog:
         seen = self.revision
         files = ((*row[:2], row[2:8], *row[8:]) for row in connection.execute(_SOURCES, (seen,)))
         for source in _taken(files, list[SourceRow]):
+            known = self.sources.get(source.path)
             self.sources[source.path] = source
+            if known is not None and known.session != source.session:
+                self._drop(known.session)
         for session in _taken(connection.execute(_SESSIONS, (seen,)), list[SessionRow]):
-            moved = self.key_by_id.get(session.session_id)
-            # (The old key may have been given to another session in the same commit.)
-            if moved is not None and moved != session.key and self._holds(moved, session.session_id):
-                self._drop(moved)
-            if session.key in self.sessions:
-                self._drop(session.key)
+            self._drop(session.key)
+            if session.session_id in self.key_by_id:  # a tombstone is all that is left of a session, or it has gone
+                for key in list(self.files_of(session.session_id)):
+                    if session.source is None or self.sessions[key].source is None:
+                        self._drop(key)
             self.sessions[session.key] = session
             if session.deleted:
                 self._tombstoned.add(session.key)
-            self.key_by_id[session.session_id] = session.key
-            if session.path is None:
-                continue
-            if self.below and not session.path.startswith(self.below):
+            if session.path is not None and self.below and not session.path.startswith(self.below):
                 self.outside.add(session.key)
-            if session.source is not None:
+            if session.path is not None and session.source is not None:
                 self.key_by_path[session.path] = session.key
+            if self.key_by_id.setdefault(session.session_id, session.key) != session.key:
+                self._order(session.session_id, [*self.files_of(session.session_id), session.key])
         self._ordered, self._latest, self._paths, self._asked_last = [], [], {}, (0, 0)
         self._gone, self._gone_above = None, {}
         self.derived.clear()
@@ -108,15 +109,42 @@ class Catalog:
         self.purge, self.merge = bool(values["purge"]), bool(values["merge"])
         return True
 
-    def _drop(self, key: int) -> None:
-        path = self.sessions.pop(key).path
-        if path is not None and self.key_by_path.get(path) == key:
-            del self.key_by_path[path]
+    def _drop(self, key: int | None) -> None:
+        session = None if key is None else self.sessions.pop(key, None)
+        if key is None or session is None:
+            return
+        if session.path is not None and self.key_by_path.get(session.path) == key:
+            del self.key_by_path[session.path]
         self._tombstoned.discard(key)
         self.outside.discard(key)
+        self._order(session.session_id, [one for one in self.files_of(session.session_id) if one != key])
 
-    def _holds(self, key: int, session_id: str) -> bool:
-        return key in self.sessions and self.sessions[key].session_id == session_id
+    def _order(self, session_id: str, keys: list[int]) -> None:
+        """Notes the files of a session, those below the roots first and the leading one before all."""
+        if len(keys) > 1:
+            keys.sort(key=lambda key: (key in self.outside, self.sessions[key].standing))
+            self.shared[session_id] = keys
+        else:
+            self.shared.pop(session_id, None)
+        if keys:
+            self.key_by_id[session_id] = keys[0]
+        else:
+            self.key_by_id.pop(session_id, None)
+
+    def files_of(self, session_id: str | None) -> list[int]:
+        """Keys of a session's files, the leading one first; none if the session is not known."""
+        if session_id in self.key_by_id:
+            return self.shared.get(session_id) or [self.key_by_id[session_id]]
+        return []
+
+    def leading(self, key: int) -> SessionRow:
+        """The leading file of the session that a file belongs to."""
+        return self.sessions[self.key_by_id[self.sessions[key].session_id]]
+
+    @property
+    def is_split(self) -> bool:
+        """Whether a session has files below these roots and others: what is shadowed may be so by one that does not count."""
+        return any(0 < len(self.outside.intersection(keys)) < len(keys) for keys in self.shared.values())
 
     def session_of(self, row: int) -> int:
         """The key of the session that has a row. Raises Unsound if none has."""
@@ -147,11 +175,11 @@ class Catalog:
         """All session keys, the one with the latest activity first, then by id; those without a time last."""
         if len(self._latest) != len(self.sessions):
             order = [
-                (1 << 62 if (activity := session.activity) is None else -activity, session.session_id, key)
+                (1 << 62 if (activity := session.activity) is None else -activity, session.order, key)
                 for key, session in in_turns(self.sessions.items(), 4 * _AT_ONCE)
             ]
             order.sort()
-            self._latest = [key for _activity, _id, key in order]
+            self._latest = [key for _activity, _order, key in order]
         return self._latest
 
     def paths_of(self, session_id: str) -> list[bytes]:

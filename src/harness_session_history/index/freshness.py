@@ -12,13 +12,13 @@ from msgspec import Struct
 from ..model.sources import FileIdentity, Place, SourceFile, Walk
 from ..pacing import in_turns
 from .catalog import Catalog
-from .schema import FOREIGN, GONE, SESSION, UNREADABLE, SourceRow
+from .schema import GONE, SESSION, UNREADABLE, SourceRow
 
 
 class Difference(Struct):
     """How the selected files differ from the snapshot.
 
-    `gone` files were known and have left a folder that is there; the folder of `lost` ones has gone as well, and `away`
+    `unreachable` roots held nothing that is known. `gone` files were known and have left a folder that is there; the folder of `lost` ones has gone as well, and `away`
     are those below a root that cannot be reached. The latter two are unavailable.
     """
 
@@ -26,6 +26,7 @@ class Difference(Struct):
     duplicate: int = 0
     damaged: int = 0
     unavailable: int = 0
+    unreachable: int = 0
     new: list[SourceFile] = []
     changed: list[tuple[SourceFile, SourceRow]] = []
     gone: list[SourceRow] = []
@@ -98,10 +99,8 @@ def _compared(walk: Walk, catalog: Catalog, session_id: str | None) -> Differenc
             else:
                 difference.new.append(file)
             continue
-        if row.state == SESSION and row.session is None and _counts_elsewhere(row, catalog):
-            difference.changed.append((file, row))
-        elif row.state == SESSION:
-            if row.session is None:
+        if row.state == SESSION:
+            if _is_duplicate(row, catalog):
                 difference.duplicate += 1
             else:
                 difference.indexed += 1
@@ -114,11 +113,8 @@ def _compared(walk: Walk, catalog: Catalog, session_id: str | None) -> Differenc
         elif row.state == UNREADABLE:
             difference.unavailable += 1
             difference.unreadable.append((file, row))
-        elif row.state == FOREIGN and file.named_id is not None and row.identity[2] > 0:
-            difference.unavailable += 1
     difference.oldest_indexed_at, difference.newest_indexed_at = oldest, newest
-    absent = sources.keys() if session_id is None else catalog.paths_of(session_id)
-    _add_absent(difference, walk, sources, absent, session_id)
+    _add_absent(difference, walk, catalog, session_id)
     return difference
 
 
@@ -136,9 +132,10 @@ def _belongs(session_id: str, file: SourceFile, row: SourceRow | None) -> bool:
     return file.named_id == session_id
 
 
-def _counts_elsewhere(row: SourceRow, catalog: Catalog) -> bool:
-    """Whether a file counts for the session of this one that lies below other roots than those of now."""
-    return catalog.key_by_id.get(row.session_id or "") in catalog.outside
+def _is_duplicate(row: SourceRow, catalog: Catalog) -> bool:
+    """Whether every entry of a file stands in another one of its session."""
+    session = None if row.session is None else catalog.sessions.get(row.session)
+    return session is not None and bool(session.duplicate)
 
 
 def prefixes(roots: Iterable[str]) -> tuple[bytes, ...]:
@@ -151,13 +148,9 @@ def _carries(row: SourceRow) -> bool:
     return row.state == SESSION or (row.state == UNREADABLE and row.session is not None)
 
 
-def _add_absent(
-    difference: Difference,
-    walk: Walk,
-    sources: dict[bytes, SourceRow],
-    known: Iterable[bytes],
-    session_id: str | None,
-) -> None:
+def _add_absent(difference: Difference, walk: Walk, catalog: Catalog, session_id: str | None) -> None:
+    sources = catalog.sources
+    known = sources.keys() if session_id is None else catalog.paths_of(session_id)
     away = {os.fsencode(root.path) for root in walk.roots if not root.reachable}
     away_known: set[bytes] = set()
     below = prefixes([root.path for root in walk.roots])
@@ -174,18 +167,15 @@ def _add_absent(
         if root is not None:
             away_known.add(root)
             difference.away.append(row)
-        elif os.path.dirname(path) in walk.folders or row.session is None:
-            difference.gone.append(row)  # (no session loses anything with a file that did not count)
+        elif os.path.dirname(path) in walk.folders or _is_duplicate(row, catalog):
+            difference.gone.append(row)  # (no session loses anything with a duplicate)
         else:
             difference.lost.append(row)
     difference.unavailable += len(difference.away) + len(difference.lost)
     if session_id is None:
-        difference.unavailable += len(walk.unavailable)
-        difference.unavailable += sum(
-            1
-            for root in walk.roots
-            if not root.reachable and root.reported and os.fsencode(root.path) not in away_known
-        )
+        unreachable = [root.path for root in walk.roots if not root.reachable and root.reported]
+        difference.unreachable = sum(os.fsencode(path) not in away_known for path in unreachable)
+        difference.unavailable += len(walk.unavailable) + difference.unreachable
 
 
 def own_files(catalog: Catalog, session_id: str) -> Walk | None:

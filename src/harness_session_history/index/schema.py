@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: "PiSH": marks the file as ours in SQLite's header.
 APPLICATION_ID = 0x50695348
 #: Raised by every change of the tables, of the analysis or of the rendering of text.
-VERSION = 5
+VERSION = 6
 
 #: A row is (session key << SLOT_SHIFT) + (node << 1 | role). Rows come in slots; a session has some slots in a row, the
 #: first of which is its key. As few as it needs: the closer the rows, the smaller is the full-text index.
@@ -46,24 +46,26 @@ SESSION, FOREIGN, UNREADABLE, GONE = 0, 1, 2, 3
 TABLES = """
 CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 
--- One row per file that was looked at. `session` is set where the file is the one that counts for its session; `facts` is
--- what its reader knows at its end (of a file that cannot be read: why).
+-- One row per file that was looked at. `session` is its row in `sessions`, if it holds a session; `facts` is what its
+-- reader knows at its end (of a file that cannot be read: why).
 CREATE TABLE sources(
   id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE,
   dev INTEGER NOT NULL, ino INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, ctime_ns INTEGER NOT NULL,
   uid INTEGER NOT NULL, state INTEGER NOT NULL, child INTEGER NOT NULL, parent_path BLOB, tombstoned INTEGER NOT NULL, stamp INTEGER NOT NULL,
-  session_id TEXT, session INTEGER, last_time INTEGER, damaged INTEGER NOT NULL, indexed_at INTEGER NOT NULL,
+  session_id TEXT, session INTEGER, damaged INTEGER NOT NULL, indexed_at INTEGER NOT NULL,
   facts BLOB, revision INTEGER NOT NULL);
-CREATE INDEX sources_by_session ON sources(session_id) WHERE session_id IS NOT NULL;
 CREATE INDEX sources_by_revision ON sources(revision);
 
--- One row per session ever seen; `source` is NULL when its file is gone (a tombstone: no entry is left of it, and `path`
--- is where it was).
+-- One row per session file: files that share a session id are one session, each with rows of its own. `source` is NULL
+-- when the last file of a session is gone (a tombstone: no entry is left of it, and `path` is where it was). `duplicate`:
+-- every entry of it stands in another file of the session.
 CREATE TABLE sessions(
-  key INTEGER PRIMARY KEY, slots INTEGER NOT NULL, session_id TEXT NOT NULL UNIQUE, source INTEGER,
+  key INTEGER PRIMARY KEY, slots INTEGER NOT NULL, session_id TEXT NOT NULL, source INTEGER,
   cwd TEXT, name TEXT, parent TEXT, child INTEGER NOT NULL, parent_path BLOB, path BLOB, tombstoned INTEGER NOT NULL,
   started INTEGER, first_time INTEGER, last_time INTEGER, messages INTEGER NOT NULL,
-  nodes INTEGER NOT NULL, leaf INTEGER, ordered INTEGER NOT NULL, untimed INTEGER NOT NULL, revision INTEGER NOT NULL);
+  nodes INTEGER NOT NULL, leaf INTEGER, ordered INTEGER NOT NULL, untimed INTEGER NOT NULL,
+  size INTEGER NOT NULL, duplicate INTEGER NOT NULL DEFAULT 0, revision INTEGER NOT NULL);
+CREATE INDEX sessions_by_id ON sessions(session_id);
 CREATE INDEX sessions_by_revision ON sessions(revision);
 
 -- Up to 64 user or assistant entries of one session: where they stand in its file, when they were written, the hashes
@@ -79,13 +81,16 @@ CREATE TABLE trees(id INTEGER PRIMARY KEY, nodes INTEGER NOT NULL, texts INTEGER
 -- Rows of `search` that are off the visible branch.
 CREATE TABLE hidden(id INTEGER PRIMARY KEY);
 
+-- Rows of `search` whose entry is found in another file of its session wherever it would be found here.
+CREATE TABLE shadowed(id INTEGER PRIMARY KEY);
+
 CREATE VIRTUAL TABLE search USING fts5(body, whole, content='', contentless_delete=1,
   tokenize="porter unicode61 remove_diacritics 2");
 -- Segments are merged by whoever has the time for it (see upkeep.py), not in the midst of writing.
 INSERT INTO search(search, rank) VALUES('automerge', 0), ('crisismerge', 256), ('hashsize', 8388608);
 """
 
-TABLE_NAMES = {"meta", "sources", "sessions", "spans", "trees", "hidden", "search"} | {
+TABLE_NAMES = {"meta", "sources", "sessions", "spans", "trees", "hidden", "shadowed", "search"} | {
     f"search_{shadow}" for shadow in ("data", "idx", "docsize", "config")
 }
 
@@ -94,7 +99,7 @@ KEY_BYTES = 8
 
 
 class Extent(NamedTuple):
-    """The rows of one session: so many slots from its key on."""
+    """The rows of one session file: so many slots from its key on."""
 
     key: int
     slots: int
@@ -174,13 +179,12 @@ class SourceRow(Struct, frozen=True, gc=False, array_like=True):
     stamp: int
     session_id: str | None
     session: int | None
-    last_time: Moment | None
     damaged: Natural
     indexed_at: Moment
 
 
 class SessionRow(Struct, frozen=True, gc=False, array_like=True):
-    """What the snapshot says of one session. Times are milliseconds since the epoch, UTC."""
+    """What the snapshot says of a session by one of its files. Times are milliseconds since the epoch, UTC."""
 
     key: Natural
     slots: Annotated[int, Meta(ge=1, le=1 << 22 - SLOT_SHIFT + 2)]
@@ -201,6 +205,8 @@ class SessionRow(Struct, frozen=True, gc=False, array_like=True):
     leaf: int | None
     ordered: bool
     untimed: bool
+    size: int
+    duplicate: bool
 
     @property
     def extent(self) -> Extent:
@@ -214,6 +220,23 @@ class SessionRow(Struct, frozen=True, gc=False, array_like=True):
     def activity(self) -> int | None:
         """Latest message, else the header's time."""
         return self.last_time if self.last_time is not None else self.started
+
+    @property
+    def order(self) -> tuple[str, bytes]:
+        """Orders session files that are equal otherwise: by what the index's history has no part in."""
+        return self.session_id, self.path or b""
+
+    @property
+    def standing(self) -> tuple[bool, bool, int, int, bytes]:
+        """Sorts the files of a session, the leading one first: live before deleted, root before child, then the latest
+        activity, the larger, the path."""
+        moment = self.activity
+        child = bool(self.child) or self.parent_path is not None
+        return self.deleted, child, 1 << 62 if moment is None else -moment, -self.size, self.path or b""
+
+
+#: The columns of `sessions` in the order of a `SessionRow`.
+SESSION_COLUMNS = ", ".join(SessionRow.__struct_fields__)
 
 
 def integers(values: Sequence[int]) -> array[int]:
@@ -231,6 +254,7 @@ _QUICK = {
     "sessions": "SELECT count(*) FROM sessions",
     "spans": "SELECT count(*) FROM spans",
     "hidden": "SELECT count(*) FROM hidden",
+    "shadowed": "SELECT count(*) FROM shadowed",
 }
 #: What takes milliseconds per million rows. A writer keeps this number up to date without counting.
 _THOROUGH = {

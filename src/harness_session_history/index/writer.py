@@ -5,13 +5,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
+from typing import Literal
 
 import apsw
 
 from . import spans, trees
 from .packing import NO_TIME
-from .schema import FIRST_KEY, GONE, SESSION, Entries, Extent, SourceRow, TreePart, quick_counts, slots_for
+from .schema import (
+    FIRST_KEY,
+    GONE,
+    SESSION_COLUMNS,
+    Entries,
+    Extent,
+    SessionRow,
+    SourceRow,
+    TreePart,
+    quick_counts,
+    slots_for,
+)
 
 #: Text that is held back until it is written in one go.
 TEXT_CHARACTERS = 10_000_000
@@ -71,9 +83,18 @@ class Writer:
 
     # -- extents --------------------------------------------------------------------------------------------------
 
-    def extent_of(self, session_id: str) -> Extent | None:
-        row = self.connection.execute("SELECT key, slots FROM sessions WHERE session_id=?", (session_id,)).fetchone()
-        return None if row is None else Extent(*row)
+    def session_at(self, path: bytes) -> tuple[Extent, str] | None:
+        """(extent, session id) of what the snapshot has of the file at a path."""
+        row = self.connection.execute(
+            "SELECT s.key, s.slots, s.session_id FROM sources f JOIN sessions s ON s.key = f.session WHERE f.path=?",
+            (path,),
+        ).fetchone()
+        return None if row is None else (Extent(row[0], row[1]), row[2])
+
+    def files_of(self, session_id: str) -> list[SessionRow]:
+        """The rows of a session's files, the leading one first."""
+        rows = self.connection.execute(f"SELECT {SESSION_COLUMNS} FROM sessions WHERE session_id=?", (session_id,))
+        return sorted([SessionRow(*row) for row in rows], key=attrgetter("standing"))
 
     def extent_at(self, key: int) -> Extent:
         """The extent of a session that is there."""
@@ -108,9 +129,9 @@ class Writer:
     # -- sessions ---------------------------------------------------------------------------------------------------
 
     def clear(self, extent: Extent) -> None:
-        """Removes every entry, tree row and token of a session; the session row stays."""
+        """Removes every entry, tree row and token of a session file; its row stays."""
         self._forget_tokens(spans.text_rows(self.connection, extent))
-        for table in ("spans", "hidden", "trees"):
+        for table in ("spans", "hidden", "shadowed", "trees"):
             self.connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", (extent.low, extent.high))
 
     def add(self, extent: Extent, entries: Entries, tree: Sequence[TreePart]) -> None:
@@ -131,7 +152,8 @@ class Writer:
         """Drops entries that a later entry of the same id has replaced."""
         rows = [extent.row(node, role) for node in nodes for role in (0, 1)]
         self._forget_tokens(spans.remove(self.connection, rows))
-        self.connection.executemany("DELETE FROM hidden WHERE id=?", [(row,) for row in rows])
+        for table in ("hidden", "shadowed"):
+            self.connection.executemany(f"DELETE FROM {table} WHERE id=?", [(row,) for row in rows])
 
     def times(self, extent: Extent) -> tuple[int | None, int | None]:
         """The earliest and the latest time of a session's entries."""
@@ -141,29 +163,20 @@ class Writer:
         ).fetchone()
         return (None, None) if found is None else (found[0], found[1])
 
-    def set_hidden(self, extent: Extent, rows: set[int]) -> None:
-        """Makes `rows` exactly the rows of this session that are off its visible branch."""
-        bounds = extent.low, extent.high
-        before = {
-            int(row[0]) for row in self.connection.execute("SELECT id FROM hidden WHERE id BETWEEN ? AND ?", bounds)
-        }
-        self.connection.executemany("DELETE FROM hidden WHERE id=?", [(row,) for row in sorted(before - rows)])
-        self.connection.executemany("INSERT INTO hidden VALUES(?)", [(row,) for row in sorted(rows - before)])
+    def set_rows(self, table: Literal["hidden", "shadowed"], extent: Extent, rows: set[int]) -> None:
+        """Makes `rows` exactly the rows of this session file that a table holds."""
+        before = self.rows_in(table, extent)
+        self.connection.executemany(f"DELETE FROM {table} WHERE id=?", [(row,) for row in sorted(before - rows)])
+        self.connection.executemany(f"INSERT INTO {table} VALUES(?)", [(row,) for row in sorted(rows - before)])
 
-    def source_at(self, path: bytes) -> tuple[int, str | None, int | None, int | None] | None:
-        """(id, session id, session key if it counts, last_time) of the file at a path, as last written."""
-        return self.connection.execute(
-            "SELECT id, session_id, session, last_time FROM sources WHERE path=?", (path,)
-        ).fetchone()
+    def rows_in(self, table: Literal["hidden", "shadowed"], extent: Extent) -> set[int]:
+        """The rows of a session file that a table holds."""
+        found = self.connection.execute(f"SELECT id FROM {table} WHERE id BETWEEN ? AND ?", (extent.low, extent.high))
+        return {int(row) for (row,) in found}
 
-    def is_orphan(self, session: int) -> bool:
-        """Whether the file that counts for a session has gone or carries it no longer."""
-        row = self.connection.execute(
-            "SELECT f.session_id IS NOT s.session_id OR f.session IS NOT s.key "
-            "FROM sessions s JOIN sources f ON f.id = s.source WHERE s.key=?",
-            (session,),
-        ).fetchone()
-        return row is not None and bool(row[0])
+    def source_at(self, path: bytes) -> tuple[int, str | None, int | None] | None:
+        """(id, session id, session key) of the file at a path, as last written."""
+        return self.connection.execute("SELECT id, session_id, session FROM sources WHERE path=?", (path,)).fetchone()
 
     def session_state(self, session: int) -> tuple[int, int | None, int, bool]:
         """(nodes, leaf, visible messages, whether the path has the order of the file) as last written."""
@@ -174,8 +187,14 @@ class Writer:
         return int(row[0]), row[1], int(row[2]), bool(row[3])
 
     def forget_session(self, session: int) -> None:
-        """Removes the row of a session that has got another key."""
+        """Removes the row of a session file, of which no entry is left."""
         self.connection.execute("DELETE FROM sessions WHERE key=?", (session,))
+
+    def set_duplicate(self, session: int, duplicate: bool) -> None:
+        """Notes whether every entry of a session file stands in another one of the session."""
+        self.connection.execute(
+            "UPDATE sessions SET duplicate=?, revision=? WHERE key=?", (duplicate, self._revision, session)
+        )
 
     def put_session(self, extent: Extent, session_id: str, **columns: object) -> None:
         """Writes the row of a session. Columns as in the table."""
@@ -193,11 +212,11 @@ class Writer:
         """Writes the row of a file; returns its id."""
         values = (
             row.path, *row.identity, row.state, row.child, row.parent_path, row.tombstoned, row.stamp,
-            row.session_id, row.session, row.last_time, row.damaged, row.indexed_at, facts, self._revision,
+            row.session_id, row.session, row.damaged, row.indexed_at, facts, self._revision,
         )  # fmt: skip
         names = (
             "path, dev, ino, size, mtime_ns, ctime_ns, uid, state, child, parent_path, tombstoned, stamp, "
-            "session_id, session, last_time, damaged, indexed_at, facts, revision"
+            "session_id, session, damaged, indexed_at, facts, revision"
         )
         updates = ", ".join(f"{name}=excluded.{name}" for name in names.split(", ")[1:])
         found = self.connection.execute(
@@ -207,27 +226,6 @@ class Writer:
         ).fetchone()
         assert found is not None
         return int(found[0])
-
-    def sources_of(self, session_id: str) -> list[tuple[int, bytes, int | None, int | None, int]]:
-        """(id, path, session key or None, last_time, size) of the readable files that carry a session id."""
-        return list(
-            self.connection.execute(
-                "SELECT id, path, session, last_time, size FROM sources WHERE session_id=? AND state=?",
-                (session_id, SESSION),
-            )
-        )
-
-    def is_unchanged(self, row: SourceRow) -> bool:
-        """Whether the row of a file still says which session it counts for, and up to where it was read."""
-        found = self.connection.execute(
-            "SELECT 1 FROM sources WHERE id=? AND session IS ? AND size=? AND mtime_ns=? AND state=?",
-            (row.id, row.session, row.identity[2], row.identity[3], row.state),
-        ).fetchone()
-        return found is not None
-
-    def demote(self, source: int) -> None:
-        """This file no longer counts for its session (another one does)."""
-        self.connection.execute("UPDATE sources SET session=NULL, revision=? WHERE id=?", (self._revision, source))
 
     def mark_changed(self, source: int) -> None:
         """Makes the next comparison see this file as changed, so that it is read whatever happens to this run."""
@@ -243,10 +241,10 @@ class Writer:
         )
 
     def tombstone(self, session: int) -> None:
-        """The session's file is gone: its metadata stays, its text does not."""
+        """The file is gone: its metadata stays, its text does not."""
         self.clear(self.extent_at(session))
         self.connection.execute(
-            "UPDATE sessions SET source=NULL, nodes=0, leaf=NULL, revision=? WHERE key=?",
+            "UPDATE sessions SET source=NULL, nodes=0, leaf=NULL, duplicate=0, revision=? WHERE key=?",
             (self._revision, session),
         )
         self._set_meta("purge", 1)

@@ -88,6 +88,16 @@ class Facts(msgspec.Struct):
     tail_hash: bytes = b""
     size: int = 0
 
+    @property
+    def is_spoilt(self) -> bool:
+        """Whether nothing could be read, so that a header may still come (or what there is of it be completed)."""
+        return self.named_by_file and not self.nodes
+
+    @property
+    def unreadable_lines(self) -> int:
+        """Damaged lines; an unfinished last one may still be being written, so it counts only where it is all there is."""
+        return self.damaged + (self.torn_tail and self.is_spoilt)
+
 
 _first_int64: Final = struct.Struct("<q").unpack_from
 

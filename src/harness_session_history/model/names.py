@@ -1,4 +1,4 @@
-"""What the name of a session file says: ``<time>_<id>.jsonl``, also archived (``.reset.``) or deleted (``.deleted.``).
+"""What the name of a session file says: ``<time>_<id>.jsonl`` or ``<uuid>.jsonl``, also archived (``.reset.``) or deleted (``.deleted.``).
 
 Names are bytes, as the file system gives them: they need not be valid UTF-8.
 
@@ -27,6 +27,7 @@ _STEM = (
     rb"(?s)(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
     rb"[T_-](?P<hour>\d\d)[-:](?P<minute>\d\d)[-:](?P<second>\d\d)(?:[-.](?P<milli>\d{3})\d*)?Z?_(?P<id>.+)"
 )
+_UUID = rb"(?P<id>[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})"
 
 
 def is_session_name(name: bytes) -> bool:
@@ -53,8 +54,9 @@ def is_tombstoned(name: bytes) -> bool:
 
 
 def named_id(name: bytes) -> str | None:
-    """The session id that a name ``<time>_<id>.jsonl`` carries, else None (also where it could not be asked for)."""
-    found = re.fullmatch(_STEM, stem(name))
+    """The session id that a name ``<time>_<id>.jsonl`` or ``<uuid>.jsonl`` carries, else None (also where it could not be
+    asked for)."""
+    found = re.fullmatch(_STEM, stem(name)) or re.fullmatch(_UUID, stem(name))
     if found is None:
         return None
     try:

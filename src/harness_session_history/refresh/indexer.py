@@ -6,6 +6,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from operator import itemgetter
 
@@ -86,27 +87,17 @@ class Intake:
             assert item.begin is not None and item.end is not None
             facts, row = item.end.facts, self._source_row(item)
             if item.begin.resumed and item.row is not None:
-                if not self.sessions.holds(item.row) or extent.key != item.row.session:
-                    self.sessions.read_again(item.row)
-                    continue
                 store = self.sessions.extension(item.row)
-            elif self.sessions.counts(row, facts):
-                store = self.sessions.replacement(facts.session_id, extent)
             else:
-                self.sessions.note_duplicate(row, facts)
-                continue
+                store = self.sessions.replacement(item.file.path, extent)
             for part in item.parts:
                 store.add(part.entries, part.tree)
             store.finish(row, facts)
+        self.sessions.settle()
         self.writer.commit()
         self.outcome.done += len(self.batch)
         self.batch.clear()
         self._characters = self._entries = 0
-        self.queue_asked()
-
-    def queue_asked(self) -> None:
-        """Queues files that have to be read because another file of their session has left or lost its place."""
-        self.backlog.add_asked(self.sessions.take_asked())
 
     def _stream(self, item: Item, frames: Iterator[Frame]) -> None:
         """Writes a large file as it is read, in one transaction that is given up if the file does not hold still."""
@@ -115,11 +106,6 @@ class Intake:
         self.writer.begin()
         store: SessionStore
         if item.begin.resumed and item.row is not None:
-            if not self.sessions.holds(item.row):
-                self.sessions.read_again(item.row)
-                self.writer.commit()
-                deque(frames, maxlen=0)
-                return
             store = self.sessions.extension(item.row)
         else:
             size = item.file.identity.size
@@ -140,28 +126,27 @@ class Intake:
                 if not self._settled(item):
                     self.writer.rollback()
                     return
-                if not store.finish(self._source_row(item), frame.facts):
-                    # Another file counts for this session: only this file's row is written.
-                    self.writer.rollback()
-                    self.writer.begin()
-                    self.sessions.note_duplicate(self._source_row(item), frame.facts)
+                store.finish(self._source_row(item), frame.facts)
+                self.sessions.settle()
                 self.writer.commit()
                 self.outcome.done += 1
-                self.queue_asked()
             elif isinstance(frame, Failed):
                 self.writer.rollback()
                 self._note_failure(item, frame)
 
     def _placed(self) -> list[tuple[Extent, Item]]:
-        """The files of the batch, each with the extent that its session has, or with a new one if it needs that."""
+        """The files of the batch, each with the extent that it has, or with a new one if it needs that; one that was read on
+        and needs that is read again."""
         placed: list[tuple[Extent, Item]] = []
         new: list[tuple[Item, int]] = []
         for item in sorted(self.batch, key=lambda item: (item.file.stamp, item.file.path)):
-            assert item.end is not None
+            assert item.begin is not None and item.end is not None
             facts = item.end.facts
-            known = self.writer.extent_of(facts.session_id)
-            if known is not None and known.room >= facts.nodes:
-                placed.append((known, item))
+            known = self.writer.session_at(item.file.path)
+            if known is not None and known[1] == facts.session_id and known[0].room >= facts.nodes:
+                placed.append((known[0], item))
+            elif item.begin.resumed:
+                self._read_from_start(item)
             else:
                 new.append((item, facts.nodes))
         extents = self.writer.allocate([item.file.stamp for item, _ in new], [nodes for _, nodes in new])
@@ -171,13 +156,14 @@ class Intake:
         """A file that was being streamed has more entries than its extent has room for: it is read again."""
         assert item.begin is not None
         self.writer.rollback()
-        if item.begin.resumed and item.row is not None:
-            self.writer.begin()
-            self.sessions.read_again(item.row)
-            self.writer.commit()
+        if item.begin.resumed:
+            self._read_from_start(item)
         else:
             item.roomy = True
             self.backlog.add_again(item)
+
+    def _read_from_start(self, item: Item) -> None:
+        self.backlog.add_again(replace(item, row=None))
 
     def _source_row(self, item: Item) -> SourceRow:
         assert item.end is not None
@@ -185,8 +171,7 @@ class Intake:
         return SourceRow(
             0, item.file.path, item.end.identity, SESSION, item.file.child, item.file.parent_path,
             item.file.tombstoned, item.file.stamp, facts.session_id, None,
-            facts.last_time if facts.last_time is not None else facts.started,
-            facts.damaged + facts.torn_tail, int(time.time() * 1000),
+            facts.unreadable_lines, int(time.time() * 1000),
         )  # fmt: skip
 
     def _settled(self, item: Item) -> bool:
@@ -216,23 +201,16 @@ class Intake:
             self._again(item)
             return
         state = FOREIGN if failure.foreign else UNREADABLE
-        if state == UNREADABLE or (item.file.named_id is not None and failure.identity.size):
-            self.outcome.unavailable += 1
         self.writer.begin()
-        known = self.writer.source_at(item.file.path)
-        source, session_id, session, last_time = known or (0, None, None, None)
-        if known is not None:
-            self.writer.forget_source(source)
-        if state == FOREIGN or session is None or (session_id is not None and self.sessions.ask_best(session_id)):
-            kept: tuple[str | None, int | None, int | None] = (None, None, None)
-        else:
-            kept = session_id, session, last_time  # out of reach, not deleted: what is known of its session stays
+        _, session_id, session = self.writer.source_at(item.file.path) or (0, None, None)
+        if state == FOREIGN and session is not None and session_id is not None:
+            self.sessions.bury(session, session_id)
+        # Out of reach is not deleted: what is known of its session stays.
+        kept = (None, None) if state == FOREIGN else (session_id, session)
         row = SourceRow(
             0, item.file.path, failure.identity, state, item.file.child, item.file.parent_path,
             item.file.tombstoned, item.file.stamp, *kept, 0, int(time.time() * 1000),
         )  # fmt: skip
         self.writer.put_source(row, failure.reason.encode() or None)
-        if state == FOREIGN:
-            self.sessions.lose(session_id)
+        self.sessions.settle()
         self.writer.commit()
-        self.queue_asked()

@@ -75,16 +75,6 @@ class Backlog:
         for item in items:
             self._add(item)
 
-    def add_asked(self, paths: list[bytes]) -> None:
-        """Queues files that have to be read from their start because another file of their session has changed."""
-        if not paths:
-            return
-        queued = {item.file.path for item in self.waiting}
-        for path in paths:
-            file = self.seen.files.get(path)
-            if file is not None and path not in queued:
-                self._add(Item(file, None))
-
     def add_again(self, item: Item) -> None:
         """Queues a file that has to be read once more, as it was seen."""
         self._add(replace(item, begin=None, parts=[], end=None))
@@ -139,30 +129,31 @@ class Budget:
 
 
 class Outcome(msgspec.Struct):
-    """What a run did. It brought everything up to date only if `settled`."""
+    """What a run did. If it is not `settled`, another try may bring more up to date. (A file that cannot be read whatever is
+    tried is no matter of a run: answers count it as unavailable.)"""
 
     done: int = 0
     left: int = 0  # files not reached in time
     unsettled: int = 0  # files that kept changing
-    unavailable: int = 0
+    away: int = 0  # files and roots that are out of reach with their root
     waited: bool = False  # another process held the lock to the end
 
     @property
     def settled(self) -> bool:
-        return not (self.left or self.unsettled or self.unavailable or self.waited)
+        return not (self.left or self.unsettled or self.away or self.waited)
 
     def counts(self) -> dict[str, int]:
-        return {"done": self.done, "left": self.left, "unsettled": self.unsettled, "unavailable": self.unavailable}
+        return {"done": self.done, "left": self.left, "unsettled": self.unsettled, "unavailable": self.away}
 
     def incomplete(self) -> RefreshIncomplete:
         """The error of a call that wanted everything up to date."""
         counts = self.counts()
-        unreadable = not (self.left or self.unsettled or self.waited)
+        only_away = not (self.left or self.unsettled or self.waited)
         return RefreshIncomplete(
             "the selected sessions could not all be brought up to date: "
             + ", ".join(f"{count} {what}" for what, count in counts.items()),
-            hint="`session-history doctor` says what cannot be read; ask without refresh for the rest"
-            if unreadable
+            hint="a root cannot be reached: ask again when it is there, or without refresh for the rest"
+            if only_away
             else "what was indexed stays indexed: ask again to go on, or ask without refresh",
             details=counts,
         )

@@ -18,7 +18,7 @@ import msgspec
 from ..errors import log_warning
 from ..index.catalog import Catalog
 from ..index.file import CACHE_KB, IndexFile
-from ..index.freshness import Difference, compare, prefixes
+from ..index.freshness import Difference, compare
 from ..index.schema import SESSION, SourceRow
 from ..index.writer import Overtaken, Writer
 from ..model.entries import Facts
@@ -80,8 +80,8 @@ class Refresh:
 
     def _run(self, session_id: str | None) -> None:
         difference = self._look(session_id)
-        if not difference.pending and not difference.unreadable:
-            self.outcome.unavailable = _in_the_way(difference)
+        if not (difference.pending or difference.unreadable or self._copied(difference)):
+            self.outcome.away = len(difference.away) + difference.unreachable
             return
         if self.elsewhere is not None and volume(difference) >= LIMITS.elsewhere_bytes:
             self.outcome, self.wrote = self.elsewhere(), True
@@ -95,7 +95,7 @@ class Refresh:
                 raise Overtaken
             if self.catalog.update(self.connection) or time.monotonic() - began > 0.5:
                 difference = self._look(session_id)
-            self.outcome.unavailable = _in_the_way(difference) - len(difference.unreadable)
+            self.outcome.away = len(difference.away) + difference.unreachable
             self.wrote = True
             self._write(difference)
 
@@ -107,26 +107,20 @@ class Refresh:
         backlog = Backlog(self.seen, self.progress, self.walk)
         intake = Intake(self.writer, self.sessions, backlog, self.budget, self.outcome)
         moved = _moved(difference)
+        staying = {row.path for row in moved}
         self.connection.set_progress_handler(self.budget.over, 2000)
         self.connection.set_busy_timeout(min(LIMITS.busy_ms, int(self.budget.left() * 1000) + 1))
         self.writer.follow(self.catalog.revision)
         try:
-            self.sessions.leaving = {row.path for row in moved}
-            self.sessions.lost = {row.path for row in difference.lost}
-            self.sessions.away = {row.path for row in difference.away}
-            self.sessions.below = prefixes(root.path for root in self.seen.roots)
-            self._drop([row for row in difference.gone if row.path not in self.sessions.leaving])
+            self._drop([row for row in difference.gone if row.path not in staying])
             backlog.fill(difference, self.catalog)
-            intake.queue_asked()
             if backlog.bytes >= LIMITS.parallel_bytes:
                 self.connection.pragma("cache_size", -WRITING_CACHE_KB)
             self._work(backlog, intake)
             # What has moved is dropped only now, so that no snapshot shows its session as deleted.
-            self._drop(moved)
+            out_of_reach = {row.path for row in (*difference.gone, *difference.lost, *difference.away)}
+            self._drop([*moved, *(row for row in difference.lost if self.sessions.is_elsewhere(row, out_of_reach))])
             moved = []
-            intake.queue_asked()
-            if backlog.waiting:
-                self._work(backlog, intake)
             if backlog.bytes >= LIMITS.parallel_bytes:
                 self._merge()
             else:
@@ -191,6 +185,10 @@ class Refresh:
                 else:
                     own.changed.append((file, row))
 
+    def _copied(self, difference: Difference) -> bool:
+        """Whether what was in a folder that has gone may stand in other files of its session."""
+        return any(row.session_id in self.catalog.shared for row in difference.lost)
+
     def _raise_if_cancelled(self) -> None:
         if self.budget.cancelled():
             raise Stopped
@@ -201,8 +199,9 @@ class Refresh:
         self.writer.begin()
         for row in gone:
             self.writer.forget_source(row.id)
-        for row in gone:
-            self.sessions.lose(row.session_id)
+            if row.session is not None and row.session_id is not None:
+                self.sessions.bury(row.session, row.session_id)
+        self.sessions.settle()
         self.writer.commit()
 
     def _merge(self) -> None:
@@ -239,7 +238,6 @@ class Refresh:
                         readers = None
                     continue
                 waiting.popleft()
-                intake.queue_asked()  # this very file may be among them, so not before
                 unread -= 1
                 if unread == 0 and readers is not None:
                     readers.close()
@@ -288,12 +286,6 @@ def readers_for(size: int, files: int) -> int:
     if size < LIMITS.parallel_bytes or not sys.executable:
         return 0
     return min(MOST_READERS, files, os.cpu_count() or 1)
-
-
-def _in_the_way(difference: Difference) -> int:
-    """How many sources cannot be brought up to date. (Of a folder that has gone nothing is left to be read: its sessions
-    are unavailable, but no refresh can change that.)"""
-    return difference.unavailable - len(difference.lost)
 
 
 def _moved(difference: Difference) -> list[SourceRow]:

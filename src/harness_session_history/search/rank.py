@@ -86,12 +86,12 @@ class Searcher(Scanner):
         times = self.spans.times(rows)
         return [row for *_, row in sorted(self._by_age(row, times.get(row), True) for row in rows)]
 
-    def _by_age(self, row: int, moment: int | None, newest: bool) -> tuple[int, str, int, int]:
+    def _by_age(self, row: int, moment: int | None, newest: bool) -> tuple[int, str, bytes, int, int]:
         """What rows are ordered by that are ordered by time; those without a time come last."""
         session = self.sessions[self.session_of(row)]
         place = row - session.extent.low
         age = NEVER if moment is None else -moment if newest else moment
-        return age, session.session_id, -place if newest else place, row
+        return age, *session.order, -place if newest else place, row
 
     def rarities(self, terms: Sequence[Term]) -> list[float]:
         """How much each term tells: its inverse document frequency, never below a small positive value."""
@@ -103,7 +103,7 @@ class Searcher(Scanner):
 
     def by_time(self, query: Query, newest: bool) -> Iterator[int]:
         """All matching rows, exactly in the order of their entries' times (entries without a time come last)."""
-        waiting: list[tuple[int, str, int, int]] = []
+        waiting: list[tuple[int, str, bytes, int, int]] = []
         expression = self.spelled_out(query.expression)
         for key, rows in self.by_session(expression, AT_ONCE, oldest=not newest):
             # No session that comes later can hold a better entry.

@@ -106,7 +106,7 @@ class Scanner:
         frequency = self._rarest(expression) // len(expression.required)
         if frequency <= 2 * wanted:
             found = self._grouped(self._execute(expression, *self._everything, weigh=weigh), share)
-            for key in sorted(found, key=lambda key: (order(key), self.sessions[key].session_id)):
+            for key in sorted(found, key=lambda key: (order(key), self.sessions[key].order)):
                 yield key, found[key]
             return
         keys = sorted(self.keys, key=order) if oldest else self.keys

@@ -15,6 +15,8 @@ class Scope:
     within the times asked for, each entry's time is looked at. Entries off the visible branch are left out, unless
     `off_branch`; with `only_off_branch` all others are.
 
+    `once`: an entry that several files of a session hold is found in one of them.
+
     Within one session, `span` (first and last row) or `rows` (each of them) bound what may be found further.
     """
 
@@ -26,6 +28,7 @@ class Scope:
     partly: frozenset[int] = frozenset()
     off_branch: bool = False
     only_off_branch: bool = False
+    once: bool = False
     span: tuple[int, int] | None = None
     rows: tuple[int, ...] | None = None
 
@@ -51,6 +54,8 @@ class Scope:
             parts.append(" AND +rowid IN (SELECT id FROM hidden)")
         elif not self.off_branch:
             parts.append(" AND rowid NOT IN (SELECT id FROM hidden)")
+        if self.once:
+            parts.append(" AND rowid NOT IN (SELECT id FROM shadowed)")
         if self.partly:
             low = -(1 << 62) if self.since is None else self.since
             high = (1 << 62) if self.until is None else self.until

@@ -112,21 +112,33 @@ def test_a_headerless_file_without_an_id_in_its_name_is_not_a_session(tmp_path: 
     [
         b"",
         b"\n\n",
-        b"plain terminal text\n",
         b'{"agent":"w","task":"x","ts":1}\n',
-        b'{"v":4,"kind":"header","id":"x","storageVersion":1,"createdAt":1,"cwd":"/"}\n' + message("a", "x") + b"\n",
         b'{"parentUuid":null,"sessionId":"x","type":"user","message":{"role":"user"},"uuid":"u","timestamp":"2026-03-02"}\n',
         b'{"type":"message","id":"a","text":"hello"}\n{"type":"event","id":"b","timestamp":1}\n',
         b'{"type":"usage","timestamp":1,"tokens":2}\n',
         b'{"type":"session","id":5,"version":3}\n',
         line({"type": "session", "id": "x" * 129}).encode() + b"\n",
         b"[1]\n5\n",
-        b'{"type":"message"',
     ],
 )
 def test_other_files_are_not_sessions_whatever_their_name(tmp_path: Path, data: bytes) -> None:
     for name in ("x.jsonl", NAMED):
         with pytest.raises(NotASession):
+            read_bytes(tmp_path, data, name)
+
+
+@pytest.mark.parametrize("data", [b"plain terminal text\n", b'{"type":"message"', b"\0" * 50, b"bad\n" * 300])
+def test_where_nothing_can_be_read_the_name_says_whether_it_is_a_session(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(NotASession):
+        read_bytes(tmp_path, data, "x.jsonl")
+    facts = read_bytes(tmp_path, data, NAMED).facts
+    assert facts.named_by_file and facts.nodes == 0 and facts.unreadable_lines == max(1, data.count(b"\n"))
+
+
+def test_a_transcript_of_another_version_cannot_be_read(tmp_path: Path) -> None:
+    data = b'{"v":4,"kind":"header","id":"x","storageVersion":1,"createdAt":1,"cwd":"/"}\n' + message("a", "x") + b"\n"
+    for name in ("x.jsonl", NAMED):
+        with pytest.raises(Unreadable):
             read_bytes(tmp_path, data, name)
 
 

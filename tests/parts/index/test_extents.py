@@ -63,7 +63,7 @@ def test_extents_have_room_and_share_no_row(steps: list[Step]) -> None:
             assert extent.room > nodes and extent.low >= 0
             assert all(extent.high < other.low or extent.low > other.high for other in taken)
             taken.append(extent)
-            said = {"child": 0, "tombstoned": 0, "messages": 0, "nodes": 0, "ordered": 1, "untimed": 0}
+            said = {"child": 0, "tombstoned": 0, "messages": 0, "nodes": 0, "ordered": 1, "untimed": 0, "size": 0}
             writer.put_session(extent, str(len(taken)), **said)
             connection.execute(
                 "INSERT INTO sources(path, dev, ino, size, mtime_ns, ctime_ns, uid, state, child, tombstoned, stamp, session, "

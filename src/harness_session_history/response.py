@@ -51,8 +51,8 @@ class Sources(TypedDict):
     indexed: Annotated[int, "in the snapshot and unchanged on disk"]
     changed: Annotated[int, "in the snapshot, different on disk"]
     missing: Annotated[int, "on disk, not in the snapshot"]
-    unavailable: Annotated[int, "unreadable, not a session although named like one, or under an unreachable root"]
-    duplicate: Annotated[int, "further files of a session that another file stands for"]
+    unavailable: Annotated[int, "unreadable, of a version that cannot be read, or under an unreachable root"]
+    duplicate: Annotated[int, "files of which every entry stands in another file of their session"]
     damaged: Annotated[int, "indexed, with lines that could not be read"]
     pendingMaintenance: Annotated[int, "handed to maintenance and not yet done"]
 

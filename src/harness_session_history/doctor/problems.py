@@ -183,7 +183,7 @@ def _of_files(case: Case, report: dict[str, Any], found: Problems) -> None:
             text, command = f"A file or folder cannot be read ({item['reason']})", f"ls -ld {path}"
         found.add("warning", item["code"], f"{text}: {shown(item['path'])}", command)
     for session_id, keys in sorted(case.catalog.shared.items())[:EACH]:
-        paths = [path for key in keys if (path := case.catalog.sessions[key].path) is not None]
+        paths = [one for key in keys if (one := case.catalog.sessions[key].path) is not None]
         said = ", ".join(map(shown, paths))
         text = f"{len(paths)} files carry the id {session_id} and count as one session: {said}"
         found.add("note", "shared_id", text, f"ls -l {' '.join(map(for_shell, paths))}")

@@ -150,14 +150,23 @@ def checked(table: Table, given: Mapping[str, object], operation: str, called: s
 
 
 def from_json(table: Table, sent: Mapping[str, object]) -> dict[str, object]:
-    """The arguments as a model sent them: None is not given, ``from_`` is ``from``, and 10.0 is the integer that it is to
-    JSON Schema. Raises InvalidRequest for a name that there is not."""
+    """The arguments as a model or a client sent them, who may send all there are: None is not given, nor are "" and [] for
+    what is not needed, nor a default where the operation (or mode) does not take the argument; ``from_`` is ``from``, and
+    10.0 the integer that it is to JSON Schema. Raises InvalidRequest for a name that there is not."""
     given = {name.removesuffix("_"): value for name, value in sent.items() if value is not None}
     if not given.keys() <= table.keys():
         raise InvalidRequest("there is no such argument", hint="the arguments are " + ", ".join(table))
-    for name, value in given.items():
-        if table[name].type == "integer" and isinstance(value, float) and value.is_integer():
-            given[name] = int(value)
+    chosen = next((given.get(name) or table[name].default for name in ("operation", "mode") if name in table), None)
+    for name, value in list(given.items()):
+        argument = table[name]
+        taken = not argument.operations or chosen in argument.operations
+        if argument.type == "integer" and isinstance(value, float) and value.is_integer():
+            value = given[name] = int(value)
+        usual = list(argument.default) if isinstance(argument.default, tuple) else argument.default
+        idle = not taken and (type(value), value) == (type(usual), usual)
+        needed = bool(argument.required) if not argument.operations else chosen in argument.required
+        if idle or (value in ("", []) and not needed):
+            del given[name]
     return given
 
 

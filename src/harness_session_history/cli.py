@@ -67,6 +67,8 @@ def _run(words: list[str]) -> int:
     options = make_parser().parse_args(words)
     if options.command == "tools" and options.tool is None:
         return _tools()
+    if options.command == "mcp" and options.print_config is not None:
+        return _print_config(options)
     arguments = arguments_of(options)
     if arguments is not None:
         build_request(**arguments)  # refused before any file is looked at, the settings included
@@ -177,6 +179,23 @@ async def _call(history: SessionHistory, options: argparse.Namespace) -> None:
         _write(result.text)
 
 
+def _print_config(options: argparse.Namespace) -> int:
+    from importlib.util import find_spec
+
+    from .recall.mcp_config import CLIENTS, configuration
+
+    if options.print_config not in CLIENTS:
+        raise InvalidRequest("there is no such client", hint=f"--print-config takes one of {', '.join(CLIENTS)}.")
+    _write(configuration(options.print_config, settings_of(options, absolute=True)))
+    print(CLIENTS[options.print_config], file=sys.stderr)
+    if find_spec("mcp") is None:
+        _complain("the server needs the Model Context Protocol SDK", _SDK)
+    return 0
+
+
+_SDK = "Install this package with its extra `mcp`: pip install '.[mcp]' in the project's folder."
+
+
 async def _serve(history: SessionHistory) -> None:
     try:
         from .recall.mcp_server import serve
@@ -185,7 +204,7 @@ async def _serve(history: SessionHistory) -> None:
             raise
         raise InvalidRequest(
             "mcp needs the Model Context Protocol SDK",
-            hint="Install this package with its extra `mcp`: pip install '.[mcp]' in the project's folder.",
+            hint=_SDK,
         ) from error
     await serve(history)
 

@@ -106,7 +106,8 @@ def make_parser() -> argparse.ArgumentParser:
     tools.add_argument(
         "arguments", nargs="?", default="{}", metavar="JSON", help="its arguments as one JSON object, or - for stdin"
     )
-    command("mcp", "Serve the tools to a Model Context Protocol client over standard input and output.")
+    mcp = command("mcp", "Serve the tools to a Model Context Protocol client over standard input and output.")
+    mcp.add_argument("--print-config", metavar="CLIENT", help="print what to paste into this client, and end")
     return parser
 
 
@@ -155,11 +156,19 @@ def in_words_of_the_shell(text: str) -> str:
     return written.replace(f"{PROGRAM} ", f"{program()} ")
 
 
-def settings_of(options: argparse.Namespace) -> list[str]:
-    """The settings that were given, as options before a command."""
-    given = [("--root", root) for root in [*options.first_roots, *options.root]]
-    given += [(f"--{name}", getattr(options, name)) for name in ("index", "current", "registry")]
-    words = [word for option, value in given if value is not None for word in (option, value)]
+def settings_of(options: argparse.Namespace, *, absolute: bool = False) -> list[str]:
+    """The settings that were given, as options before a command; `absolute`: for a program with another working folder."""
+    given = [("root", root) for root in [*options.first_roots, *options.root]]
+    given += [(name, getattr(options, name)) for name in ("index", "current", "registry")]
+    words = [
+        word
+        for name, value in given
+        if value is not None
+        for word in (
+            f"--{name}",
+            os.path.abspath(os.path.expanduser(value)) if absolute and name != "current" else value,
+        )
+    ]
     return words + (["--no-maintenance"] if options.no_maintenance else [])
 
 

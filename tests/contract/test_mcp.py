@@ -68,7 +68,8 @@ def test_a_client_finds_reads_and_opens(session: SessionBuilder) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {"session_history", "history_search", "history_read"}
         assert tools["history_search"].input_schema["required"] == ["query"]
-        assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
+        assert all(tool.title and tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
+        assert all(name in (client.instructions or "") for name in tools)
 
         found, wrong = await text(client, "history_search", {"query": "plover"})
         assert (
@@ -92,7 +93,7 @@ def test_a_client_finds_reads_and_opens(session: SessionBuilder) -> None:
 def test_what_is_wrong_comes_back_as_an_error_that_a_model_can_read(session: SessionBuilder) -> None:
     async def conversation(client: ClientSession) -> None:
         for name, arguments, said in (
-            ("history_search", {"query": "plover"}, "invalid_request: the calling conversation is unknown"),
+            ("history_search", {"query": "plover"}, "invalid_request: there is no tool of this name"),
             ("session_history", {"query": "plover", "limit": 99}, "invalid_request: limit"),
             ("session_history", {"operation": "open", "session_id": "x", "entry_id": "y"}, "session_not_found"),
             ("history_handoff", {"text": "go on"}, "invalid_request: there is no tool of this name"),
@@ -101,6 +102,16 @@ def test_what_is_wrong_comes_back_as_an_error_that_a_model_can_read(session: Ses
             assert wrong and answer.startswith(said)
         answer, wrong = await text(client, "session_history", {"operation": "list", "refresh": True})
         assert not wrong and "[2] session:" in answer and "[3]" not in answer
+
+    talk(session, conversation, None)
+
+
+def test_without_a_known_conversation_only_other_sessions_are_offered(session: SessionBuilder) -> None:
+    async def conversation(client: ClientSession) -> None:
+        (tool,) = (await client.list_tools()).tools
+        assert tool.name == "session_history" and "Pi sessions" in (tool.description or "")
+        said = client.instructions or ""
+        assert "session_history" in said and "history_search" not in said and "history_read" not in said
 
     talk(session, conversation, None)
 

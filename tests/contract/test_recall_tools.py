@@ -162,7 +162,6 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("search", {"query": "plover", "limit": float("inf")}, "got a value of type float"),
     ("search", {"query": "plover", "limit": 0.0}, "an integer 1–20"),
     ("search", {"query": "plover", "limit": "5"}, "got a value of type str"),
-    ("search", {"query": "plover", "before": ""}, "before must be"),
     ("search", {"query": "plover", "before": "x" * 129}, "before must be"),
     ("search", {"query": "plover", "around": 1}, "no such argument"),
     ("read", {}, "needs mode"),

@@ -21,6 +21,7 @@ from ..archive.hydration import Hydrated
 from ..errors import CitationUnavailable, EntryNotVisible, InvalidRequest
 from ..index.packing import Located
 from ..model.entries import entry_hash
+from ..model.names import own_tool
 from ..request import ROLES
 from ..text.clean import cut
 from .branch import Line, Room, Snapshot
@@ -239,15 +240,7 @@ _SPAN = struct.Struct("<qqq").pack
 
 def _tools(entry: Hydrated) -> list[tuple[str, str]]:
     """(call id, name) of an entry's tool calls without those by which history was recalled."""
-    return [(tool.call_id, tool.name) for tool in entry.tools if not _recalls(tool.name)]
-
-
-def _recalls(name: str) -> bool:
-    """Whether a tool is one of this package's, also as an MCP client names it (``mcp__<server>__<tool>``)."""
-    own = name.replace("-", "_")
-    if own.startswith("mcp__"):
-        own = own.rpartition("__")[2]
-    return own.startswith("history_") or own == "session_history"
+    return [(tool.call_id, tool.name) for tool in entry.tools if not own_tool(tool.name)]
 
 
 def _first(found: Iterator[Found], count: int) -> Iterator[Found]:

@@ -21,6 +21,21 @@ MAX_ID_CHARS = 128
 INDEX_NAME = "history.sqlite3"
 """What an index file is called where nobody names it."""
 
+SERVER_NAME = "session-history"
+"""What the MCP server calls itself."""
+
+_OWN_TOOL = (
+    r"(?:mcp__.+__|(?:.*[^A-Za-z0-9])?session_history[^A-Za-z0-9]+)?(history_(?:search|read|handoff)|session_history)"
+)
+
+
+def own_tool(name: str) -> str:
+    """The name of one of this package's tools, which an MCP client may have prefixed (``mcp__<server>__history_read``,
+    ``session-history_history_read``); "" for any other tool."""
+    found = re.fullmatch(_OWN_TOOL, name.replace("-", "_"))
+    return found[1] if found else ""
+
+
 # The patterns stay sources: `re` compiles and keeps them at their first use, so that importing costs nothing.
 _NAME = rb"(?s)(?P<stem>.*)\.jsonl(?P<marks>(?:\.(?:reset|deleted)\.[0-9][0-9TZtz:._+-]*)*)"
 _STEM = (

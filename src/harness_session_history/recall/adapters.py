@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import InvalidRequest, SessionHistoryError
+from ..model.names import own_tool
 from .tools import Tool
 
 
@@ -42,11 +43,12 @@ async def call(tools: Iterable[Tool], name: str, arguments: Mapping[str, Any] | 
 
 
 def named(tools: Iterable[Tool], name: str) -> Tool:
-    """The tool of this name. Raises InvalidRequest."""
+    """The tool of this name, with or without a client's prefix. Raises InvalidRequest."""
     by_name = {tool.name: tool for tool in tools}
-    if name not in by_name:
+    tool = by_name.get(name) or by_name.get(own_tool(name))
+    if tool is None:
         raise InvalidRequest("there is no tool of this name", hint="the tools are " + ", ".join(by_name))
-    return by_name[name]
+    return tool
 
 
 def decoded(sent: Mapping[str, Any] | str) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import apsw
@@ -21,7 +23,7 @@ from harness_session_history.index.lock import FileLock
 from harness_session_history.index.upkeep import truncate_log
 from harness_session_history.model.limits import LIMITS
 from index_contents import contents
-from world import World, append
+from world import World, append, replace
 
 Started = list["subprocess.Popen[bytes]"]
 
@@ -310,6 +312,67 @@ def test_the_tokens_of_a_deleted_session_are_gone_from_the_bytes(world: World, o
     assert b"secretword" not in found and b"xyloquench" not in found
     assert log_bytes(world) == 0
     assert len(world.found("common", refresh=False, limit=20)) == min(others, 20)
+
+
+def rewritten(path: Path) -> None:
+    data = path.read_bytes().replace(b"secretword", b"[gone]").replace(b"Xyloquench", b"[gone too]")
+    path.with_suffix(".new").write_bytes(data)
+    os.replace(path.with_suffix(".new"), path)
+
+
+def edited(path: Path) -> None:
+    replace(path, "secretword", "**********")
+    replace(path, "Xyloquench", "++++++++++")
+
+
+def edited_and_grown(path: Path) -> None:
+    edited(path)
+    append(path, [b'{"type":"message","id":"new","parentId":null,"message":{"role":"user","content":"common later"}}'])
+
+
+def truncated(path: Path) -> None:
+    os.truncate(path, path.read_bytes().index(b'{"type":"message"'))
+
+
+def superseded(path: Path) -> None:
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()[1:]]
+    for entry in lines:
+        entry["message"]["content"] = "common"
+    append(path, [json.dumps(entry).encode() for entry in lines])
+
+
+@pytest.mark.parametrize(
+    ("scrub", "size"), [*product([rewritten, edited, truncated, superseded], [1, 400]), (edited_and_grown, 1)]
+)
+def test_the_tokens_of_what_was_scrubbed_are_gone_from_the_bytes(
+    world: World, monkeypatch: pytest.MonkeyPatch, scrub: Callable[[Path], None], size: int
+) -> None:
+    monkeypatch.setattr(LIMITS, "session_entries", 100)  # so that the larger one is written while it is read
+    for n in range(20):
+        world.say(f"s{n}", "common words " + "filling " * 50)
+    session = world.session("a")
+    for n in range(size):
+        session.user("secretword and Xyloquench" if n == size // 2 else f"common {n}")
+    path = session.save()
+    world.refresh()
+    assert b"secretword" in bytes_seen_by_others(world)
+    scrub(path)
+    world.refresh()
+    maintain(world)
+    found = bytes_seen_by_others(world)
+    assert b"secretword" not in found and b"xyloquench" not in found and log_bytes(world) == 0
+    assert len(world.found("common", refresh=False, limit=20)) == 20
+    assert not world.found("secretword", refresh=False)
+
+
+def test_nothing_is_purged_for_what_comes_back_in_the_same_words(world: World) -> None:
+    path = world.say("a", "common one", "common two").path()
+    world.refresh()
+    path.with_suffix(".new").write_bytes(path.read_bytes())
+    os.replace(path.with_suffix(".new"), path)
+    world.refresh()
+    (purge,) = apsw.Connection(str(world.index)).execute("SELECT value FROM meta WHERE name='purge'").fetchone()
+    assert purge == 0 and len(world.found("common", refresh=False)) == 2
 
 
 def test_a_worker_is_called_for_what_a_refresh_has_left_to_purge(world: World, started: Started) -> None:

@@ -240,9 +240,9 @@ class IndexFile:
         connection = open_database(self.path, apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.set_busy_timeout(LIMITS.busy_ms)
-            connection.pragma("application_id", APPLICATION_ID)  # before all else: from now on the file is ours
             connection.pragma("page_size", 8192)
             connection.pragma("auto_vacuum", "incremental")
+            connection.pragma("application_id", APPLICATION_ID)  # the first thing that is written: now the file is ours
             connection.pragma("journal_mode", "wal")
             _configure(connection)
             with connection:

@@ -77,6 +77,15 @@ class Spans:
             found += [one for one in run.of_key(located.key) if one.time == located.time]
         return [one for one in found if one.base != located.base]
 
+    def holds(self, key: bytes, time: int | None) -> bool:
+        """Whether any session has an entry with this key, written at this time."""
+        moment = NO_TIME if time is None else time
+        found = self.connection.execute(
+            "SELECT 1 FROM spans WHERE low BETWEEN ? AND ? AND high >= ? AND instr(keys, ?) > 0",
+            (moment - RUN_MS, moment, moment, key),
+        ).fetchone()
+        return found is not None
+
     def run_of(self, row: int) -> StoredRun | None:
         """The run that a row would be in, if it is anywhere."""
         if self._last is not None and self._last.id <= row <= self._last.end:
@@ -118,13 +127,13 @@ def append(connection: apsw.Connection, extent: Extent, runs: Sequence[Run]) -> 
     _insert(connection, extent.low, (first, *rest))
 
 
-def text_rows(connection: apsw.Connection, extent: Extent) -> list[int]:
-    """The rows of a session's entries that have text."""
-    return [one.row for one in Spans(connection).between(extent.low, extent.high) if one.text]
+def texts(connection: apsw.Connection, extent: Extent) -> list[Located]:
+    """A session's entries that have text."""
+    return [one for one in Spans(connection).between(extent.low, extent.high) if one.text]
 
 
-def remove(connection: apsw.Connection, rows: Iterable[int]) -> list[int]:
-    """Takes entries out of their runs; returns the rows of those that had text."""
+def remove(connection: apsw.Connection, rows: Iterable[int]) -> list[Located]:
+    """Takes entries out of their runs; returns those that had text."""
     spans, gone, runs = Spans(connection), {}, {}
     for row in rows:
         run = spans.run_of(row)
@@ -136,7 +145,7 @@ def remove(connection: apsw.Connection, rows: Iterable[int]) -> list[int]:
         kept = [at for at, place in enumerate(columns.places) if run.base + place not in gone]
         connection.execute("DELETE FROM spans WHERE id=?", (id_,))
         _insert(connection, run.base, pack(columns.only(kept)))
-    return sorted(row for row, one in gone.items() if one.text)
+    return sorted(one for one in gone.values() if one.text)
 
 
 def _insert(connection: apsw.Connection, base: int, runs: Iterable[Run]) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 import apsw
 
 from . import spans, trees
-from .packing import NO_TIME
+from .packing import NO_TIME, Located
 from .schema import (
     FIRST_KEY,
     GONE,
@@ -45,6 +45,8 @@ class Writer:
         self._documents = 0
         self._texts: list[tuple[int, str, str]] = []
         self._characters = 0
+        #: Key and time of the entries whose tokens were removed in this transaction.
+        self._removed: list[tuple[bytes, int | None]] = []
 
     def follow(self, revision: int) -> None:
         """What will be written was planned on this revision."""
@@ -71,13 +73,17 @@ class Writer:
         notes = {**quick_counts(self.connection), "documents": self._documents}
         for name, value in notes.items():
             self._set_meta(name, value)
+        held = spans.Spans(self.connection).holds
+        if not all(held(key, moment) for key, moment in self._removed):  # what came back elsewhere is not gone
+            self._set_meta("purge", 1)
+        self._removed = []
         self._set_meta("revision", self._revision)
         self._set_meta("snapshot_at", int(time.time() * 1000))
         self.connection.execute("COMMIT")
         self._committed = self._revision
 
     def rollback(self) -> None:
-        self._texts, self._characters = [], 0
+        self._texts, self._removed, self._characters = [], [], 0
         if self.connection.in_transaction:
             self.connection.execute("ROLLBACK")
 
@@ -130,7 +136,7 @@ class Writer:
 
     def clear(self, extent: Extent) -> None:
         """Removes every entry, tree row and token of a session file; its row stays."""
-        self._forget_tokens(spans.text_rows(self.connection, extent))
+        self._forget_tokens(spans.texts(self.connection, extent))
         for table in ("spans", "hidden", "shadowed", "trees"):
             self.connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", (extent.low, extent.high))
 
@@ -247,12 +253,11 @@ class Writer:
             "UPDATE sessions SET source=NULL, nodes=0, leaf=NULL, duplicate=0, revision=? WHERE key=?",
             (self._revision, session),
         )
-        self._set_meta("purge", 1)
 
     # -- upkeep -----------------------------------------------------------------------------------------------------
 
     def wants_purge(self) -> bool:
-        """Whether tokens of deleted sessions may still lie in segments that no longer show them."""
+        """Whether tokens of removed entries may still lie in segments that no longer show them."""
         return bool(self._meta("purge"))
 
     def segments(self) -> int:
@@ -291,12 +296,12 @@ class Writer:
             texts.sort(key=itemgetter(0))  # a step down would end a segment, too
             self.connection.executemany("INSERT INTO search(rowid, body, whole) VALUES(?,?,?)", texts)
 
-    def _forget_tokens(self, rows: Sequence[int]) -> None:
-        self._documents -= len(rows)
-        if self._texts:
-            gone = set(rows)
-            self._texts = [text for text in self._texts if text[0] not in gone]
-        self.connection.executemany("DELETE FROM search WHERE rowid=?", [(row,) for row in rows])
+    def _forget_tokens(self, entries: Sequence[Located]) -> None:
+        self._documents -= len(entries)
+        gone, unwritten = {one.row for one in entries}, {text[0] for text in self._texts}
+        self._texts = [text for text in self._texts if text[0] not in gone]
+        self._removed += [(one.key, one.time) for one in entries if one.row not in unwritten]
+        self.connection.executemany("DELETE FROM search WHERE rowid=?", [(one.row,) for one in entries])
 
     def _meta(self, name: str) -> int:
         row = self.connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()

@@ -82,7 +82,7 @@ def test_spans_come_out_as_they_went_in_whatever_the_parts(entries: list[Entry],
     looking = Spans(connection)
     assert [looking.locate(one.row) for one in wanted] == wanted
     assert looking.times([one.row for one in wanted]) == {one.row: one.time for one in wanted}
-    assert spans.text_rows(connection, SESSION) == [one.row for one in wanted if one.text]
+    assert spans.texts(connection, SESSION) == [one for one in wanted if one.text]
     connection.close()
 
 
@@ -100,7 +100,7 @@ def test_what_is_removed_is_gone_and_nothing_else(entries: list[Entry], out: set
     connection, wanted = fresh(), located(columns(entries))
     spans.append(connection, SESSION, runs.pack(columns(entries)))
     gone = [one for at, one in enumerate(wanted) if at in out]
-    assert spans.remove(connection, [one.row for one in gone]) == [one.row for one in gone if one.text]
+    assert spans.remove(connection, [one.row for one in gone]) == [one for one in gone if one.text]
     left = [one for at, one in enumerate(wanted) if at not in out]
     assert list(Spans(connection).between(0, (1 << 63) - 1)) == left
     assert all(Spans(connection).locate(one.row) is None for one in gone)

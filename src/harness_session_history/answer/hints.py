@@ -19,7 +19,7 @@ from ..search.rank import Searcher
 from ..search.scan import SMALL
 from ..search.suggestions import corrections, sessions_with_all
 from ..text.analysis import is_unspaced
-from ..text.tokens import skeleton
+from ..text.tokens import Reading
 from .citations import Evidence
 from .hits import Hit, render
 from .nearest import Near, Nearest, Wanted
@@ -218,17 +218,13 @@ class _Helper:
             return term.text
         if len(parts) == 1:
             return self._written(corrections(self.searcher, parts[0], self.until)) or term.text
-        text, folded = term.text, skeleton(term.text)[0]
-        for part in parts:
-            at = folded.find(part)
-            if at < 0:
-                return term.text
-            if not self.searcher.exists(Phrase((part,))):
-                better = self._written(corrections(self.searcher, part, self.until)) or part
-                cased = better.capitalize() if text[at].isupper() else better
-                text, folded = (
-                    f"{whole[:at]}{new}{whole[at + len(part) :]}" for whole, new in ((text, cased), (folded, better))
-                )
+        text, reading, moved = term.text, Reading(term.text), 0
+        for at, word in enumerate(reading.words):
+            if not self.searcher.exists(Phrase((word,))):
+                start, end = (place + moved for place in reading.place(at, at + 1))
+                better = self._written(corrections(self.searcher, word, self.until)) or text[start:end]
+                cased = better.capitalize() if text[start].isupper() else better
+                text, moved = text[:start] + cased + text[end:], moved + len(cased) - (end - start)
         return text if parse(text) != parse(term.text) else term.text
 
     def _written(self, candidates: Sequence[str]) -> str:
@@ -312,7 +308,7 @@ class _Helper:
         for key in self.searcher.keys:
             session = self.views.catalog.sessions[key]
             known = session.name or session.cwd or ""
-            folded = known.lower() if known.isascii() else skeleton(known)[0]
-            perhaps = all(one in folded for one in beginnings) or session.session_id in self.views.registry
+            perhaps = not known.isascii() or all(one in known.lower() for one in beginnings)
+            perhaps = perhaps or session.session_id in self.views.registry
             if perhaps and len(matcher.held(self.views.name(session))) == len(terms):
                 yield key

@@ -19,11 +19,6 @@ from .sessions import Views
 FEW = 5
 
 
-def marker(matcher: Matcher) -> Callable[[str], list[tuple[int, int]]]:
-    """What tells where the matched words are in a snippet."""
-    return lambda snippet: [(start, end) for start, end, _ in matcher.spans(snippet)]
-
-
 def search(
     connection: apsw.Connection,
     searcher: Searcher,
@@ -60,4 +55,4 @@ def search(
         from .hints import hints
 
         answer["hints"] = hints(connection, searcher, views, request, query, hits, check, sure=not finder.gave_up)
-    return answer, marker(matcher)
+    return answer, matcher.marker()

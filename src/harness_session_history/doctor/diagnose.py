@@ -245,12 +245,15 @@ def _searched(case: Case) -> dict[str, Any]:
 
 def _words(text: str) -> Iterator[str]:
     """Words of a text as the index cuts them, the longest first: only such as are the same word when they stand alone."""
-    from ..text.tokens import read
+    from ..text.tokens import Reading
 
-    tokens = [token for token in read(text[:_READ]).tokens if token.start < _SURELY_WHOLE]
-    known = {text[token.start : token.end]: token.stem for token in tokens if token.end - token.start <= _LONGEST_WORD}
+    reading = Reading(text[:_READ])
+    places = [(*reading.place(at, at + 1), stem) for at, stem in enumerate(reading.stems)]
+    known = {
+        text[start:end]: stem for start, end, stem in places if start < _SURELY_WHOLE and end - start <= _LONGEST_WORD
+    }
     for word in sorted(known, key=len, reverse=True):
-        if [token.stem for token in read(word).tokens] == [known[word]]:
+        if Reading(word).stems == [known[word]]:
             yield word
 
 

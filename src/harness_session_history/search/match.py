@@ -1,170 +1,190 @@
-"""A query against one text: whether it holds, where its terms are, and the snippet that shows most of them.
+"""A query against the texts of found entries: which terms stand there, where, and the snippet that shows most of them.
 
-The index decides by stems what is found. Here the found texts are looked at again: phrases and prefixes are verified
-on the words themselves, and terms are located the way the index finds them. A long text is never analysed as a whole
-for that: a plain search in its folded characters names the places, and only these are read.
+The tokens by which the index found an entry decide this too: a text is analysed again as it was for the index, and each
+place of a term is one of its runs of tokens. Of a long text only the blocks are analysed that hold letters of a term.
+
+For ranking: ``places(text)`` are all places of all terms in the order of the text (for how close they stand),
+``held(text)`` the terms that have any, ``typed(text)`` those that stand there in the very form that was typed. A text's
+places are found once, so each further question about it costs next to nothing; the first about 0.05 ms for 1,000
+characters of a text of up to WHOLE, less for a longer one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import groupby
+from typing import NamedTuple
 
-from ..text.analysis import unify
+from ..text.analysis import JOINERS, foreign_characters, is_unspaced
 from ..text.clean import break_after, break_before
-from ..text.tokens import Reading, read
-from .candidates import Looked, Place, Sweep, candidates
+from ..text.tokens import Reading
 from .pattern import Pattern
 from .query import Query
 
-_PLACES = 32  # of a term, at least, are looked at
-_PLACES_TOGETHER = 1_000  # where there are several terms, of which any two may stand together only once
-_READ_AT_ONCE = 2_000  # code points
-_PART = 200  # code points for which a place takes as long to read
-_READ_AT_MOST = 20_000  # code points of words that cannot be searched for, and of a text that is swept
-_READS = 6  # windows tried for a snippet
-_NEAR = 300  # code points from a rare term within which a frequent one is looked for
-_MANY_TERMS = 4  # from so many on, they are looked for in one pass
+#: A text of at most this many code points is analysed as a whole, a longer one in blocks of about BLOCK, cut before white
+#: space.
+WHOLE, BLOCK = 3_000, 300
+#: How many code points a snippet may give up to end between words.
+NEAR = 32
+#: Texts whose places are remembered.
+REMEMBERED = 64
+
+_BLOCKS = re.compile(rf".{{1,{BLOCK}}}\S*", re.DOTALL)
+_BEGINNING = re.compile(rf".{{1,{WHOLE - 1}}}(?=\s)", re.DOTALL)
+_WORDS = re.compile(r"[A-Za-z0-9]\S*")
+
+
+class Place(NamedTuple):
+    """A place of a term, by its number in the query: ``start`` and ``end`` in code points of the text."""
+
+    start: int
+    end: int
+    term: int
 
 
 class Matcher:
-    """One query, to be held against many texts (cleaned texts of entries, any length)."""
+    """One query, to be held against many texts (cleaned texts of entries, any length). Used by one thread at a time."""
 
     def __init__(self, query: Query) -> None:
-        self._patterns = [Pattern(term) for term in query.terms]
-        self._literal = [i for i, term in enumerate(query.terms) if term.literal]
-        many = len(self._patterns)
-        self._most = max(_PLACES, _PLACES_TOGETHER // many if many > 1 else 0)
-        self._reach = max((pattern.length for pattern in self._patterns), default=0)
-        self._sweep = Sweep(self._patterns) if len(self._patterns) >= _MANY_TERMS else None
+        self._query = query
+        self._patterns = [Pattern(term, term.quoted) for term in query.terms]
+        self._literal = {at for at, term in enumerate(query.terms) if term.literal}
+        self._heads: tuple[dict[str, list[int]], dict[str, list[int]]] = ({}, {})
+        for term, pattern in enumerate(self._patterns):
+            for head in pattern.heads if not pattern.begins else ():
+                self._heads[pattern.exact].setdefault(head, []).append(term)
+        self._beginnings = {at: tuple(one.heads) for at, one in enumerate(self._patterns) if one.begins}
+        self._compounds = {name for pattern in self._patterns for name in pattern.compounds}
+        self._prefixes = tuple([name for pattern in self._patterns if pattern.prefix for name in pattern.compounds])
+        self._needles = tuple(dict.fromkeys(needle for pattern in self._patterns for needle in pattern.needles))
+        self._reach = max([pattern.size for pattern in self._patterns], default=1) - 1
+        self._places: dict[str, Sequence[Place]] = {}
+        self._typed: dict[tuple[int, str], bool] = {}
+        self._marks: dict[str, list[tuple[int, int]]] = {}
 
     @cached_property
-    def _hints(self) -> tuple[str, ...]:
-        return tuple(hint for pattern in self._patterns for hint in pattern.hints)
+    def _exact(self) -> list[Pattern]:
+        return [Pattern(term, True) for term in self._query.terms]
 
-    def _to_read(self, looked: Looked) -> Iterable[tuple[int, Reading]]:
-        """The words of a text that cannot be searched for, as far as they may be those of a term."""
-        return () if looked.complete else looked.readings(self._hints, self._reach)
-
-    def holds(self, text: str) -> bool:
-        """Whether ``text`` holds the terms that the index cannot decide: phrases word for word, and prefixes."""
-        if not self._literal:
-            return True
-        looked = self._looked(text)
-        return all(self._stands(self._patterns[term], looked) for term in self._literal)
+    def places(self, text: str) -> Sequence[Place]:
+        """Every place of every term in ``text``, by start, end and term."""
+        known = self._places.get(text)
+        if known is None:
+            if len(self._places) >= REMEMBERED:
+                self._places.clear()
+            parts = [(0, text)] if len(text) <= WHOLE else self._worth_reading(text)
+            known = self._places[text] = [place for begin, part in parts for place in self._found(Reading(part), begin)]
+        return known
 
     def held(self, text: str) -> set[int]:
         """Numbers of the terms that stand in ``text``."""
-        looked = self._looked(text)
-        return {at for at, pattern in enumerate(self._patterns) if self._stands(pattern, looked)}
+        return {place.term for place in self.places(text)}
 
-    @staticmethod
-    def _looked(text: str) -> Looked:
-        """A text of which only the words matter, not their places: then its simpler form may be told as a whole."""
-        looked = Looked(text)
-        if not looked.complete:
-            simpler = Looked(unify(text)[0])
-            if simpler.complete:
-                return simpler
-        return looked
+    def holds(self, text: str) -> bool:
+        """Whether ``text`` holds the terms that the index alone cannot tell (``literal``)."""
+        return not self._literal or any(self._literal <= self.held(part) for part in self._parts(text))
 
-    def spans(self, text: str, limit: int = 200) -> list[tuple[int, int, int]]:
-        """Where the terms stand in ``text``, as (start, end, index of the term), by place, at most ``limit``."""
-        looked = Looked(text)
-        found: set[tuple[int, int, int]] = set()
-        if len(text) <= _READ_AT_ONCE:
-            found.update(self._read(looked, 0, len(text), range(len(self._patterns))))
-        else:
-            for place in self._places(looked):
-                if place.sure:
-                    found.add(place[:3])
-                else:
-                    found.update(self._read(looked, place.start, place.end, [place.term]))
-        return sorted(found)[:limit]
+    def typed(self, text: str) -> set[int]:
+        """Numbers of the terms that stand in ``text`` in the form that was typed: its words as such, not only their stems."""
+        return {place.term for place in self.places(text) if self._is_typed(place.term, text[place.start : place.end])}
+
+    def marker(self) -> Callable[[str], list[tuple[int, int]]]:
+        """What gives the (start, end) of each place of a term in a snippet of this matcher, or in any text. It keeps no text."""
+        query, known = self._query, self._marks
+        return lambda snippet: known[snippet] if snippet in known else [p[:2] for p in Matcher(query).places(snippet)]
 
     def snippet(self, text: str, chars: int) -> tuple[str, bool]:
         """At most ``chars`` code points of ``text`` holding as many of the terms as possible, and whether it was cut.
 
         A cut side ends with ``…``, which counts. Of windows with as many terms the one with the longer and rarer ones
-        is taken, then the earliest. It is cut between grapheme clusters, unless one alone is longer than the limit.
+        is taken, then the earliest. It is cut between words where one ends nearby, else between grapheme clusters (unless
+        one alone is longer than the limit).
         """
         if len(text) <= chars:
             return text, False
-        return _window(text, chars, *self._best(text, chars - 2)), True
-
-    def _stands(self, pattern: Pattern, looked: Looked) -> bool:
-        text, folded = looked.text, looked.folded
-        unsure = []
-        for place in candidates(pattern, 0, text, folded, 0, len(folded)):
-            if place.sure:
-                return True
-            unsure.append(place)
-        if len(unsure) > max(_PLACES, len(text) // _PART):
-            return any(True for _ in pattern.found(read(text)))
-        if any(True for place in unsure for _ in pattern.found(looked.part(place.start, place.end)[1])):
-            return True
-        return any(True for _, reading in self._to_read(looked) for _ in pattern.found(reading))
-
-    def _read(self, looked: Looked, start: int, end: int, terms: Iterable[int]) -> set[tuple[int, int, int]]:
-        begin, reading = looked.part(start, end)
-        return {(begin + a, begin + b, term) for term in terms for a, b in self._patterns[term].found(reading)}
-
-    def _swept(self, text: str) -> tuple[list[Place], frozenset[int]]:
-        """All places of the terms that can be found in one pass, and which terms these are."""
-        if self._sweep is None or len(text) > _READ_AT_MOST or not text.isascii():
-            return [], frozenset()
-        return self._sweep.places(text), self._sweep.terms
-
-    def _places(self, looked: Looked) -> list[Place]:
-        """The first places of each term, and those of frequent terms near them, by position."""
-        text, folded = looked.text, looked.folded
-        places, swept = self._swept(text)
-        frequent = []
-        for term, pattern in enumerate(self._patterns):
-            if term in swept:
-                continue
-            some = _first(candidates(pattern, term, text, folded, 0, len(folded)), self._most)
-            places += some
-            if len(some) == self._most:
-                frequent.append(term)
-        characters = 0
-        for begin, reading in self._to_read(looked):
-            for term, pattern in enumerate(self._patterns):
-                places += [Place(begin + start, begin + end, term, True) for start, end in pattern.found(reading)]
-            characters += reading.tokens[-1].end if reading.tokens else 0
-            if characters > _READ_AT_MOST:
+        for part in self._parts(text):
+            places = self.places(part)
+            stretch, terms = self._best(places, chars - 2)
+            if terms == len(self._patterns):
                 break
-        rare = [place for place in places if place.term not in frequent]
-        for term in frequent:
-            for place in rare[:_PLACES]:
-                near = max(0, place.start - _NEAR), place.end + _NEAR
-                places += _first(candidates(self._patterns[term], term, text, folded, *near), 2)
-        return sorted(set(places))
+        begin, stop = _window(text, chars, *stretch)
+        if stop > len(part):
+            places = self.places(text)
+        snippet = ("…" if begin else "") + text[begin:stop] + ("…" if stop < len(text) else "")
+        shift = (begin > 0) - begin
+        self._marks[snippet] = [(p.start + shift, p.end + shift) for p in places if begin <= p.start and p.end <= stop]
+        return snippet, True
 
-    def _best(self, text: str, room: int) -> tuple[int, int]:
-        """The stretch of ``text`` of at most ``room`` code points that a snippet should hold."""
-        looked = Looked(text)
-        places = self._places(looked)
-        best, most = (0, 0), 0
-        for _ in range(_READS):
-            group = self._group(places, room)
-            wanted = {place.term for place in group}
-            if len(wanted) <= most:
-                break
-            spans = {place[:3] for place in group if place.sure}
-            unsure = [place for place in group if not place.sure]
-            for place in unsure:
-                spans |= self._read(looked, place.start, place.end, [place.term])
-            stretch, terms = self._fitting(sorted(spans), room)
-            if terms > most:
-                best, most = stretch, terms
-            if terms == len(wanted):
-                break
-            places = [place for place in places if place not in unsure]
-        return best
+    def _parts(self, text: str) -> Iterator[str]:
+        """The text, but first the beginning of a long one of which nobody asked for all places: it may be enough."""
+        beginning = _BEGINNING.match(text) if len(text) > WHOLE and text not in self._places else None
+        if beginning is not None:
+            yield beginning[0]
+        yield text
 
-    def _group(self, places: list[Place], room: int) -> list[Place]:
-        """The places within ``room`` that hold the most terms."""
+    def _found(self, reading: Reading, begin: int) -> list[Place]:
+        """The places of the terms in a part of a text that begins at ``begin``."""
+        compounds = reading.compounds(self._is_wanted)
+        starts: dict[int, list[int]] = {}
+        for exact, heads in enumerate(self._heads):
+            if heads:
+                tokens = enumerate(reading.words if exact else reading.stems)
+                firsts = [(at, token) for at, token in tokens if token in heads]
+                firsts += [(at, one.word if exact else one.stem) for at, some in compounds.items() for one in some]
+                for at, token in firsts:
+                    for term in heads.get(token, ()):
+                        starts.setdefault(term, []).append(at)
+        for term, begins in self._beginnings.items():
+            starts[term] = [at for at, word in enumerate(reading.words) if word.startswith(begins)]
+            starts[term] += [at for at, some in compounds.items() if any(one.word.startswith(begins) for one in some)]
+        found = []
+        for term, some in starts.items():
+            for first, after in self._patterns[term].found(reading, compounds, some):
+                start, end = reading.place(first, after)
+                found.append(Place(begin + start, begin + end, term))
+        return sorted(found)
+
+    def _is_wanted(self, word: str, stem: str) -> bool:
+        return stem in self._compounds or word in self._compounds or word.startswith(self._prefixes)
+
+    def _worth_reading(self, text: str) -> Iterator[tuple[int, str]]:
+        """The parts of a long text where terms may stand, each with its beginning; no term stands across an end of one."""
+        blocks = [match.span() for match in _BLOCKS.finditer(text)]
+        worth = bytearray(len(blocks))
+        for at, (start, end) in enumerate(blocks):
+            block = text[start:end]
+            folded = block.lower()
+            if any(needle in folded for needle in self._needles) or not _tells_all(block):
+                worth[at] = 1
+        if self._reach:
+            for at in [at for at, wanted in enumerate(worth) if wanted]:
+                for step in (-1, 1):
+                    beside, words = at + step, 0
+                    while 0 <= beside < len(blocks) and words < self._reach:
+                        worth[beside] = worth[beside] or 2
+                        words += len(_WORDS.findall(text, *blocks[beside]))
+                        beside += step
+        for wanted, some in groupby(enumerate(worth), key=lambda one: one[1] > 0):
+            if wanted:
+                run = [at for at, _ in some]
+                start, end = blocks[run[0]][0], blocks[run[-1]][1]
+                yield start, text[start:end]
+
+    def _is_typed(self, term: int, written: str) -> bool:
+        known = self._typed.get((term, written))
+        if known is None:
+            pattern = self._exact[term]
+            reading = Reading(written)
+            known = self._typed[term, written] = bool(
+                pattern.found(reading, reading.compounds(), range(len(reading.stems)))
+            )
+        return known
+
+    def _best(self, places: Sequence[Place], room: int) -> tuple[tuple[int, int], int]:
+        """The stretch of the text of at most ``room`` code points (or one place) that holds the most terms, and how many."""
         number = [0] * len(self._patterns)
         for place in places:
             number[place.term] += 1
@@ -183,55 +203,63 @@ class Matcher:
             inside[place.term] -= 1
             if not inside[place.term]:
                 distinct, value = distinct - 1, value - worth[place.term]
-        return self._shortest(places[slice(*best)])
-
-    def _shortest(self, group: list[Place]) -> list[Place]:
-        """``group`` without places at its end that repeat a term."""
-        seen = set()
-        needed = 0
-        for i, place in enumerate(group):
-            if place.term not in seen:
-                seen.add(place.term)
-                needed = i + 1
-        return group[:needed]
-
-    def _fitting(self, spans: list[tuple[int, int, int]], room: int) -> tuple[tuple[int, int], int]:
-        """The stretch from the first of ``spans`` that fits into ``room``, and how many terms it holds."""
-        if not spans:
-            return (0, 0), 0
-        start, end = spans[0][:2]
-        terms = {spans[0][2]}
-        for _, after, term in spans:
-            if after - start <= room:
-                terms.add(term)
-                end = max(end, after)
-        return (start, end), len(terms)
+        group = places[slice(*best)]
+        firsts = {place.term: place for place in reversed(group)}.values()  # (not the later ones of each term)
+        return ((group[0].start, max(place.end for place in firsts)) if group else (0, 0)), len(firsts)
 
 
-def _first(places: Iterable[Place], number: int) -> list[Place]:
-    return [place for place, _ in zip(places, range(number), strict=False)]
+class _Neutral(dict[str, bool]):
+    """Whether a character only separates words, and lower case leaves it alone."""
+
+    def __missing__(self, character: str) -> bool:
+        words = Reading(f"a{character}b").words
+        known = words == ["a", "b"] and character not in JOINERS and character.lower() == character
+        if len(self) < 20_000:
+            self[character] = known
+        return known
 
 
-def _window(text: str, chars: int, start: int, end: int) -> str:
-    """``chars`` code points of the longer ``text`` around its stretch from ``start`` to ``end``, cut ends marked."""
+_NEUTRAL = _Neutral()
+
+
+def _tells_all(text: str) -> bool:
+    """Whether all words of ``text`` stand in it folded when it is only brought to lower case."""
+    return text.isascii() or all(map(_NEUTRAL.__getitem__, foreign_characters(text)))
+
+
+def _window(text: str, chars: int, start: int, end: int) -> tuple[int, int]:
+    """The stretch of the longer ``text``, with room for the marks of its cut ends, around that from ``start`` to ``end``."""
     size = len(text)
-    room = max(0, chars - 2 - (end - start))
-    begin = max(0, start - room // 3)
+    begin = max(0, start - max(0, chars - 2 - (end - start)) // 3)
     if begin + chars - (begin > 0) >= size:
         begin = max(0, size - chars + 1)
     if begin:
-        begin = min(start, break_after(text, _word_start(text, begin, start)))
+        limit = min(start, begin + NEAR)
+        words = _between_words(text, range(begin, limit + 1))
+        begin = min(start, break_after(text, begin)) if words is None else words
     stop = begin + chars - (begin > 0)
     if stop < size:
-        stop = max(break_before(text, stop - 1), begin)
+        words = _between_words(text, range(stop - 1, max(end, begin + 1, stop - 1 - NEAR) - 1, -1))
+        stop = max(break_before(text, stop - 1), begin) if words is None else words
         if stop == begin:  # one cluster is longer than the limit
             stop = begin + chars - (begin > 0) - 1
-    return ("…" if begin else "") + text[begin:stop] + ("…" if stop < size else "")
+    return begin, min(stop, size)
 
 
-def _word_start(text: str, begin: int, start: int) -> int:
-    """A place behind white space a little after ``begin``, well before ``start``; else ``begin``."""
-    for place in range(begin, begin + min(24, (start - begin) // 2) + 1):
-        if text[place - 1].isspace():
-            return place
-    return begin
+def _between_words(text: str, places: range) -> int | None:
+    """The first of ``places`` beside white space or in a script without it, else the first where no word goes on, or None."""
+    found = None
+    for place in places:
+        before, after = text[place - 1], text[place : place + 1]
+        spaced = (before if places.step > 0 else after).isspace() or is_unspaced(before) or is_unspaced(after)
+        if (spaced or (found is None and not (_in_word(before) and _in_word(after)))) and break_before(
+            text, place
+        ) == place:
+            if spaced:
+                return place
+            found = place
+    return found
+
+
+def _in_word(character: str) -> bool:
+    return character.isalnum() or unicodedata.category(character)[0] == "M" or character in JOINERS

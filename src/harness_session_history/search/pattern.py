@@ -1,140 +1,100 @@
-"""One term of a query, ready to be looked for in texts that were read."""
+"""One term of a query, looked for among the tokens of a text: what `query` asks the index, asked of a `Reading`.
+
+Text and index agree: a term is found in a text if its expression finds the text's row; for a ``literal`` term the text
+decides among these rows.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
-from ..text.analysis import is_unspaced
-from ..text.tokens import Reading, stems
+from ..text.tokens import Compound, Reading, stems
 from .query import Term, Word
 
-_ENDING = 20  # letters that a form of a word has behind its stem, at most
+Compounds: TypeAlias = Mapping[int, Sequence[Compound]]
 
 
 class _Form(NamedTuple):
-    """How one word of a term may stand in a text: as these tokens, or as one of ``wholes``."""
+    """How one word of a term may stand in a text: as ``parts`` one behind the other, as the token ``whole``, or as one of
+    ``compounds`` that the analysis cut."""
 
-    parts: tuple[str, ...]
-    wholes: frozenset[str]
+    parts: tuple[frozenset[str], ...]
+    whole: str
+    compounds: frozenset[str]
 
 
 class Pattern:
-    """One term, ready to be looked for.
+    """One term, ready to be looked for, inflected or (``exact``) just as it was typed.
 
-    In a folded text it is looked for by ``expression``, where each of its parts must stand as it is; by ``pair``, two
-    neighbours of its parts in any form; or by ``needles``, for a single word: one of them stands wherever the term does.
-    A pair stands about ``before`` behind the term's beginning.
+    ``compounds``: the whole words that may be one of its words (if it is a ``prefix``, or begin
+    so). ``heads``: the tokens and compounds with which the term begins wherever it stands; if ``begins``, those that begin with
+    one of them. ``needles``: one of them stands in the folded text wherever the term does.
     """
 
-    def __init__(self, term: Term) -> None:
-        self.exact = term.quoted
-        self.prefix = term.kind == "prefix"
-        self.forms = [self._form(word) for word in term.words]
-        self.length = len(term.text)
-        parts = term.parts
-        self.single = len(parts) == 1
-        self.unspaced = all(is_unspaced(part) for part in parts)
-        literal = not self.single and (self.exact or self.unspaced)
-        self.expression = self._expression(parts) if literal else None
-        self.needles = self._needles(term.words[0]) if self.single else []
-        self.pair: re.Pattern[str] | None = None
-        self.before = 0
-        if not self.single and not literal:
-            self.pair, self.before = self._pair(term.words)
-        self._words = term.words
-        self._known: dict[str, bool] = {}
+    def __init__(self, term: Term, exact: bool) -> None:
+        self.exact, self.prefix = exact, term.kind == "prefix"
+        self.length, self.size = len(term.text), len(term.parts)
+        self._forms = [self._form(word, len(term.words) == 1) for word in term.words]
+        self.compounds = frozenset[str]().union(*[form.compounds for form in self._forms])
+        first = self._forms[0]
+        self.heads = first.parts[0] | first.compounds | {first.whole}
+        self.begins = self.prefix and len(self._forms) == 1
+        self.needles = max(map(self._needles, self._forms), key=lambda some: min(map(len, some)))
 
-    def _form(self, word: Word) -> _Form:
-        if self.exact:
-            return _Form(word.parts, frozenset([word.whole]))
-        all_stems = stems([*word.parts, word.whole, *word.relatives])
-        return _Form(tuple(all_stems[: len(word.parts)]), frozenset(all_stems[len(word.parts) :]))
+    def _form(self, word: Word, alone: bool) -> _Form:
+        given = [forms[:1] if self.exact else forms for forms in word.parts]
+        *parts, names = [frozenset(forms if self.exact else stems(forms)) for forms in (*given, (word.whole,))]
+        (whole,) = names
+        if alone:
+            return _Form(tuple(parts), whole, names if len(parts) > 1 else parts[0] | names)
+        return _Form(tuple(parts), whole, names if word.named else frozenset())
 
-    @staticmethod
-    def _expression(parts: list[str]) -> re.Pattern[str]:
-        _, between = _classes(parts)
-        return re.compile(f"{between}*+".join([re.escape(part) for part in parts]))
+    def _needles(self, form: _Form) -> list[str]:
+        best = max(form.parts, key=lambda forms: min(map(len, forms)))
+        *needles, whole = [token if self.exact else _unchanged(token) for token in (*best, form.whole)]
+        return needles if any(needle in whole for needle in needles) else [*needles, whole]
 
-    def _needles(self, word: Word) -> list[str]:
-        return self._beginnings([max(word.parts, key=len), word.whole, *word.relatives])
+    def found(self, reading: Reading, compounds: Compounds, starts: Iterable[int]) -> list[tuple[int, int]]:
+        """The tokens, (first, after), of each place of the term that begins at one of ``starts``."""
+        tokens = reading.words if self.exact else reading.stems
+        firsts = dict.fromkeys(starts)
+        alone, heads = self.size == 1 and not self.begins, self.heads
+        places = [
+            (first, first + 1 if alone and tokens[first] in heads else self._end(tokens, compounds, first, 0))
+            for first in firsts
+        ]
+        return [place for place in places if place[1]]
 
-    def _beginnings(self, words: Sequence[str]) -> list[str]:
-        """What the words begin with in all their forms."""
-        if not self.exact:  # a stem differs from its word in the last letter at most
-            words = [stem[:-1] if len(stem) > 2 else stem for stem in stems(words)]
-        return [w for w in dict.fromkeys(words) if not any(w != o and w.startswith(o) for o in words)]
-
-    def _pair(self, words: Sequence[Word]) -> tuple[re.Pattern[str], int]:
-        """Finds two neighbours of the parts, written together or apart and in any form; how far they are from the beginning."""
-        parts: list[tuple[str, ...]] = []
-        for word in words:
-            parts += [(part,) for part in word.parts] if len(word.parts) > 1 else [(*word.parts, *word.relatives)]
-        begin = max(range(len(parts) - 1), key=lambda at: len(parts[at][0]) + len(parts[at + 1][0]))
-        first, second = ("|".join(map(re.escape, self._beginnings(forms))) for forms in parts[begin : begin + 2])
-        letter, between = _classes([form for forms in parts for form in forms])
-        pair = re.compile(f"(?:{first}){letter}{{0,{_ENDING}}}{between}*+(?:{second})")
-        return pair, sum([len(forms[0]) + 1 for forms in parts[:begin]])
-
-    @property
-    def hints(self) -> list[str]:
-        """What one of its words begins with or holds, wherever the term stands."""
-        return [needle.lower() for word in self._words for needle in self._needles(word)]
-
-    def is_word(self, word: str) -> bool:
-        """Whether one folded ``word`` is this term of a single word."""
-        known = self._known.get(word)
-        if known is None:
-            stem = word if self.exact else stems([word])[0]
-            known = self._known[word] = self._is(stem, self.forms[0], self.prefix)
-        return known
-
-    def _is(self, token: str, form: _Form, begins: bool) -> bool:
-        return any(token.startswith(whole) for whole in form.wholes) if begins else token in form.wholes
-
-    def found(self, reading: Reading) -> Iterator[tuple[int, int]]:
-        """The (start, end) of each place of the term in what was read."""
-        compounds: dict[int, list[tuple[int, str]]] = {}
-        for compound in reading.compounds:
-            text = compound.word if self.exact else compound.stem
-            compounds.setdefault(compound.first, []).append((compound.after, text))
-        tokens = [token.word if self.exact else token.stem for token in reading.tokens]
-        form = self.forms[0]
-        beginnings = (*form.wholes, form.parts[0])
-        anything = self.prefix and len(self.forms) == 1
-        for first, token in enumerate(tokens):
-            if token in beginnings or first in compounds or (anything and token.startswith(beginnings)):
-                after = self._ends(tokens, compounds, first, 0)
-                if after:
-                    yield reading.tokens[first].start, reading.tokens[after - 1].end
-
-    def _ends(self, tokens: list[str], compounds: dict[int, list[tuple[int, str]]], at: int, place: int) -> int:
+    def _end(self, tokens: list[str], compounds: Compounds, at: int, place: int) -> int:
         """The token behind the term's words from ``place`` on, if they begin at token ``at``; else 0."""
-        if place == len(self.forms):
+        if place == len(self._forms):
             return at
-        form, begins = self.forms[place], self.prefix and place == len(self.forms) - 1
-        afters = [after for after, token in compounds.get(at, ()) if self._is(token, form, begins)]
-        if at < len(tokens) and self._is(tokens[at], form, begins):
+        form, begins = self._forms[place], self.prefix and place == len(self._forms) - 1
+        afters = [
+            compound.after
+            for compound in compounds.get(at, ())
+            if _is(compound.word if self.exact else compound.stem, form.compounds, begins)
+        ]
+        if at < len(tokens) and _is(tokens[at], (form.whole,), begins):
             afters.append(at + 1)
-        size = len(form.parts)
-        standing = tuple(tokens[at : at + size])
-        if standing == form.parts or (
-            begins
-            and len(standing) == size
-            and standing[:-1] == form.parts[:-1]
-            and standing[-1].startswith(form.parts[-1])
+        standing, last = tokens[at : at + len(form.parts)], len(form.parts) - 1
+        if len(standing) > last and all(
+            _is(token, names, begins and part == last)
+            for part, (token, names) in enumerate(zip(standing, form.parts, strict=True))
         ):
-            afters.append(at + size)
+            afters.append(at + len(form.parts))
         for after in dict.fromkeys(afters):  # (two ways to one place, tried both at every word, would take for ever)
-            end = self._ends(tokens, compounds, after, place + 1)
+            end = self._end(tokens, compounds, after, place + 1)
             if end:
                 return end
         return 0
 
 
-def _classes(words: list[str]) -> tuple[str, str]:
-    """Expressions for a letter of some words and for what may stand between two of them."""
-    # Letters newer than this Python are no letters to it, but they are words of the term all the same.
-    unknown = re.escape("".join([c for word in words for c in word if not c.isalnum()]))
-    return rf"(?:[^\W_]{f'|[{unknown}]' if unknown else ''})", rf"(?:[^\w{unknown}]|_)"
+def _is(token: str, names: Iterable[str], begins: bool) -> bool:
+    return token.startswith(tuple(names)) if begins else token in names
+
+
+def _unchanged(stem: str) -> str:
+    """What every word of this stem begins with: its last letter may be one that the stemmer put in place of another."""
+    return stem[:-1] if len(stem) > 1 and stem[-1] in "eil" else stem

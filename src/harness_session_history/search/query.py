@@ -8,13 +8,15 @@ words, ``OR``, ``AND``, ``*`` and one column filter, so nothing typed ever reach
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import product
+from math import prod
 from typing import Literal, NamedTuple
 
 from ..errors import InvalidRequest
 from ..text.analysis import is_unspaced
-from ..text.tokens import Reading, beginnings, read, relatives
+from ..text.tokens import Reading, beginnings, relatives
 from .expression import Expression, Phrase, all_of, any_of
 
 MAX_CHARS = 512
@@ -22,37 +24,104 @@ MAX_BYTES = 512
 MAX_TERMS = 32
 MIN_PREFIX = 2
 
+# In more ways than this a term is looked for by its words alone, and the text decides whether they stand together.
+MOST_WAYS = 12
+
 # So common that a search for a whole identifier of that name would only cost time.
-_COMMON = (
-    "the and for that this with you are not was but have has had from can all will one let use new now get its our out "
-    "should would could there then than when what which into your they them their here just some more about been"
+_COMMON = frozenset(
+    [
+        "the",
+        "and",
+        "for",
+        "that",
+        "this",
+        "with",
+        "you",
+        "are",
+        "not",
+        "was",
+        "but",
+        "have",
+        "has",
+        "had",
+        "from",
+        "can",
+        "all",
+        "will",
+        "one",
+        "let",
+        "use",
+        "new",
+        "now",
+        "get",
+        "its",
+        "our",
+        "out",
+        "should",
+        "would",
+        "could",
+        "there",
+        "then",
+        "than",
+        "when",
+        "what",
+        "which",
+        "into",
+        "your",
+        "they",
+        "them",
+        "their",
+        "here",
+        "just",
+        "some",
+        "more",
+        "about",
+        "been",
+    ]
 )
 
 
 class Word(NamedTuple):
-    """One word of a term.
+    """One word of a term: for each of its folded tokens (several for an identifier) the token and other forms of it that
+    the stemmer does not bring together with it, and ``whole``, all tokens in one."""
 
-    ``parts`` are its folded tokens (more than one for an identifier), ``whole`` all in one, ``relatives`` other forms
-    of it that the stemmer does not bring together with it.
-    """
-
-    parts: tuple[str, ...]
+    parts: tuple[tuple[str, ...], ...]
     whole: str
-    relatives: tuple[str, ...]
+
+    @property
+    def named(self) -> bool:
+        """Whether beside other words it may be an identifier that was typed without capitals."""
+        return len(self.whole) > 2 and self.whole not in _COMMON and not self.whole.isnumeric()
+
+    @property
+    def ways(self) -> int:
+        """In how many ways it may stand in a text, at most."""
+        return prod(map(len, self.parts)) + (len(self.parts) > 1)
+
+    @property
+    def runs(self) -> list[tuple[str, ...]]:
+        """The tokens of each of these ways; ask only where they are few."""
+        return list(dict.fromkeys([*product(*self.parts), (self.whole,)]))
+
+    @property
+    def alone(self) -> Expression:
+        """Finds at least the word."""
+        if self.ways <= MOST_WAYS:
+            return any_of(map(Phrase, self.runs))
+        return any_of([all_of([any_of([Phrase((w,)) for w in forms]) for forms in self.parts]), Phrase((self.whole,))])
 
 
 class Term(NamedTuple):
     """One term of a query.
 
-    ``text`` is what was typed, quotes and ``*`` included; ``expression`` finds it in the search table; ``tokens`` are
-    its stems. ``literal`` says that the expression finds more than the term means, as the table holds stems: a hit
-    counts only if ``match.Matcher.holds`` its text. ``quoted``: just these words, not inflected.
+    ``text`` is what was typed, quotes and ``*`` included; ``expression`` finds it in the search table; ``literal`` says
+    that the expression finds more than the term means, as the table holds stems and two columns: a hit counts only if
+    ``match.Matcher.holds`` its text. ``quoted``: just these words, not inflected.
     """
 
     text: str
     kind: Literal["word", "phrase", "prefix"]
     expression: Expression
-    tokens: tuple[str, ...]
     literal: bool
     words: tuple[Word, ...]
     quoted: bool
@@ -60,7 +129,7 @@ class Term(NamedTuple):
     @property
     def parts(self) -> list[str]:
         """The folded tokens of its words."""
-        return [part for word in self.words for part in word.parts]
+        return [forms[0] for word in self.words for forms in word.parts]
 
 
 class Query(NamedTuple):
@@ -173,10 +242,9 @@ def _phrase(query: str, position: int) -> tuple[str, int]:
 
 
 def _term(text: str, content: str, quoted: bool, starred: bool) -> Term | None:
-    reading = read(content)
-    words = _words(reading, inflected=not quoted and not starred)
+    words = _words(Reading(content), inflected=not quoted and not starred)
     if starred:
-        letters = sum([len(part) for word in words for part in word.parts])
+        letters = sum([len(forms[0]) for word in words for forms in word.parts])
         if letters < MIN_PREFIX and not (letters and is_unspaced(words[-1].whole)):
             raise _invalid(
                 f'has a prefix shorter than {MIN_PREFIX} letters or digits before "*"',
@@ -186,77 +254,55 @@ def _term(text: str, content: str, quoted: bool, starred: bool) -> Term | None:
         if quoted:
             raise _invalid("has an empty phrase", 'Put at least one word between the quotes, or leave "" out.')
         return None
-    tokens = tuple([token.stem for token in reading.tokens])
-    if starred:
-        expression, exact = _prefix_expression(words)
-        return Term(text, "prefix", expression, tokens, not exact, words, True)
-    kind: Literal["word", "phrase"] = "phrase" if quoted or len(tokens) > 1 else "word"
-    expression, exact = _expression(words)
-    return Term(text, kind, expression, tokens, quoted or not exact, words, quoted)
+    expression, exact = _expression(words, starred)
+    kind: Literal["word", "phrase", "prefix"] = "phrase" if quoted or len(words) + len(words[0].parts) > 2 else "word"
+    kind = "prefix" if starred else kind
+    return Term(text, kind, expression, not exact or (quoted and not starred), words, quoted or starred)
 
 
 def _words(reading: Reading, inflected: bool) -> tuple[Word, ...]:
-    compounds = {c.first: c for c in sorted(reading.compounds, key=lambda c: c.after)}
+    forms = [
+        (word, *(relatives(word, stem) if inflected else ()))
+        for word, stem in zip(reading.words, reading.stems, strict=True)
+    ]
+    compounds = reading.compounds()
     words: list[Word] = []
-    position = 0
-    while position < len(reading.tokens):
-        token, compound = reading.tokens[position], compounds.get(position)
-        if compound is not None:
-            parts = tuple([token.word for token in reading.tokens[position : compound.after]])
-            words.append(Word(parts, compound.word, ()))
-            position = compound.after
-        else:
-            words.append(Word((token.word,), token.word, relatives(token) if inflected else ()))
-            position += 1
+    at = 0
+    while at < len(forms):
+        compound = max(compounds.get(at, ()), key=lambda one: one.after, default=None)
+        after = at + 1 if compound is None else max(at + 1, compound.after)
+        words.append(Word(tuple(forms[at:after]), forms[at][0] if compound is None else compound.word))
+        at = after
     return tuple(words)
 
 
-def _expression(words: tuple[Word, ...]) -> tuple[Expression, bool]:
-    """Finds at least ``words`` one behind the other, each in its parts or as a whole; and whether it finds nothing else."""
-    wholes = [word.whole for word in words]
-    phrases: list[Expression] = [Phrase(tuple([part for word in words for part in word.parts])), Phrase(tuple(wholes))]
-    for place, word in enumerate(words):
-        phrases += [Phrase((*wholes[:place], relative, *wholes[place + 1 :])) for relative in word.relatives]
-    scattered = _scattered(words, [_alone(word) for word in words], [Phrase((w,), column="whole") for w in wholes])
-    return any_of([*phrases, *scattered]), not scattered
-
-
-def _alone(word: Word) -> Expression:
-    return any_of(map(Phrase, (word.parts, (word.whole,), *[(relative,) for relative in word.relatives])))
-
-
-def _scattered(words: tuple[Word, ...], alone: list[Expression], wholes: Sequence[Expression]) -> list[Expression]:
-    """Finds ``words`` where some of them are identifiers in the entry though typed without capitals.
+def _expression(words: tuple[Word, ...], starred: bool) -> tuple[Expression, bool]:
+    """Finds at least ``words`` one behind the other, each in its parts or as a whole; and whether it finds nothing else.
 
     ``"github action"`` must find GitHub action: there ``body`` holds git, hub, action, and ``github`` is in ``whole``.
-    Being in two columns they form no phrase for FTS5, so it is told of the words only.
+    Being in two columns they form no phrase for FTS5, so it is told of the words only. (A phrase in ``whole`` says little:
+    what stands there side by side need not do so in the text.)
     """
-    if len(words) < 2:
-        return []
-    named = [
-        whole
-        for word, whole in zip(words, wholes, strict=True)
-        if len(word.whole) > 2 and word.whole not in _COMMON.split() and not word.whole.isnumeric()
-    ]
-    return [all_of([*alone, any_of(named)])] if named else []
-
-
-def _prefix_expression(words: tuple[Word, ...]) -> tuple[Expression, bool]:
-    """Finds at least what begins with ``words``, and whether it finds nothing else."""
     *before, last = words
-    split = [part for word in before for part in word.parts] + list(last.parts[:-1])
-    starts, exact = beginnings(last.parts[-1])
-    found: list[Expression] = [Phrase((*split, word), prefix) for word, prefix in starts]
-    alone: list[Expression] = [Phrase((*last.parts[:-1], word), prefix) for word, prefix in starts]
-    wholes, _ = beginnings(last.whole)
-    if len(last.parts) > 1:
-        alone += [Phrase((word,), prefix) for word, prefix in wholes]
-        found += [Phrase((*[word.whole for word in before], word), prefix) for word, prefix in wholes]
-    if before:
-        named = any_of([Phrase((word,), prefix, "whole") for word, prefix in wholes])
-        found += _scattered(
-            words,
-            [*[_alone(word) for word in before], any_of(alone)],
-            [*[Phrase((word.whole,), column="whole") for word in before], named],
-        )
-    return any_of(found), exact and len(words) == 1 and len(last.parts) == 1
+    ways = prod([word.ways for word in before])
+    if starred:
+        wholes, exact = beginnings(last.whole)
+        split = tuple([forms[0] for forms in last.parts[:-1]])
+        starts = beginnings(last.parts[-1][0])[0] if split else []
+        ends = [((*split, word), prefix) for word, prefix in starts] + [((word,), prefix) for word, prefix in wholes]
+        alone, exact, few = any_of([Phrase(*end) for end in ends]), exact and len(words) + len(split) == 1, ways <= 2
+    else:
+        wholes, alone, exact, few = [(last.whole, False)], last.alone, True, ways * last.ways <= MOST_WAYS
+        ends = [(run, False) for run in last.runs] if few else []
+    each = [*[word.alone for word in before], alone]
+    if not few:
+        return all_of(each), False
+    found: list[Expression] = []
+    for runs, (end, prefix) in product(product(*[word.runs for word in before]), ends):
+        tokens = (*[token for run in runs for token in run], *end)
+        found.append(Phrase(tokens, prefix, "body" if len(tokens) > 1 else ""))
+    named = [Phrase((word.whole,), column="whole") for word in before if word.named]
+    named += [Phrase((word,), prefix, "whole") for word, prefix in wholes if last.named]
+    if before and named:
+        return any_of([*found, all_of([*each, any_of(named)])]), False
+    return any_of(found), exact

@@ -32,15 +32,19 @@ _CASE_CHANGE = re.compile(
 # The same in classes, up to the end of the word and with too many finds: this form of expression is the fastest by far.
 _PERHAPS = re.compile(rb"A(?:(?<=aA)|(?<=AA)(?=aa))[aA]*")
 _PERHAPS_A_CHANGE, _PERHAPS_CHANGES = _PERHAPS.search, _PERHAPS.finditer
-_LONGEST_IDENTIFIER = 128  # a longer run of letters is encoded data, not a name
+# A longer run of letters is encoded data, not a name; a shorter one is a unit (kB, pH).
+_LONGEST_IDENTIFIER, _SHORTEST_IDENTIFIER = 128, 3
 
 # Zero-width characters that may stand inside one word: it is found by its parts and as a whole.
 JOINERS = frozenset("\u00ad\u200c\u200d\u2060\ufeff")
 _EDGES = "".join(JOINERS)
 _HALF_WIDTH_VOICED = re.compile("[\uff66-\uff9d][\uff9e\uff9f]")
 
+# What the tokenizer leaves alone and readers take for one letter (with two marks, with a hamza, of another keyboard).
 _LETTERS = {"ß": "ss", "ẞ": "SS", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ħ": "h", "Ħ": "H",
-            "ı": "i", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ё": "е", "Ё": "Е", "\u0640": ""}  # fmt: skip
+            "ı": "i", "æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ё": "е", "Ё": "Е", "ѐ": "е", "Ѐ": "Е", "ѝ": "и",
+            "Ѝ": "И", "ǡ": "a", "Ǡ": "A", "ǿ": "o", "Ǿ": "O", "ǽ": "ae", "Ǽ": "AE", "ǣ": "ae", "Ǣ": "AE", "ŀ": "l",
+            "Ŀ": "L", "ǯ": "ʒ", "Ǯ": "Ʒ", "\u0640": "", "ٱ": "ا", "ى": "ي", "ی": "ي", "ک": "ك", "ة": "ه"}  # fmt: skip
 # Scripts written without spaces between words (Hangul is here because its particles are glued to the words).
 _UNSPACED = (
     (0x0E00, 0x0FFF), (0x1000, 0x109F), (0x1100, 0x11FF), (0x1780, 0x17FF), (0x1950, 0x19DF), (0x1A20, 0x1AAF),
@@ -84,6 +88,12 @@ def _mark(character: str) -> str:
     return character
 
 
+def _letter(character: str) -> str:
+    if "\u0370" <= character <= "\u03ff" or "\u0600" <= character <= "\u06ff" or "\u1f00" <= character <= "\u1fff":
+        character = unicodedata.normalize("NFD", character)[0]  # the tokenizer folds accents of Latin letters only
+    return _LETTERS.get(character, character)
+
+
 def _is_newer_sign(codepoint: int, character: str, category: str) -> bool:
     """Whether a symbol or sign may be newer than SQLite's tokenizer, which would take it for a letter of the word beside.
 
@@ -114,12 +124,8 @@ def _substitute(character: str) -> str:
     if category[0] == "M":
         text = _mark(character)
     elif category[0] in "LN" or 0x2E80 <= codepoint <= 0x2FDF:
-        text = _LETTERS.get(character, character)
-        if 0x0370 <= codepoint <= 0x03FF or 0x1F00 <= codepoint <= 0x1FFF:
-            text = unicodedata.normalize("NFD", character)[0]  # the tokenizer folds accents of Latin letters only
-        if text == character:
-            compatible = unicodedata.normalize("NFKC", character)
-            text = compatible if compatible.isalnum() else character
+        compatible = unicodedata.normalize("NFKC", character)
+        text = "".join(map(_letter, compatible if compatible.isalnum() else character))
     else:
         text = character
         if _is_newer_sign(codepoint, character, category):
@@ -197,7 +203,8 @@ class _Cuts(dict[str, str]):
     def __missing__(self, word: str) -> str:
         if len(self) >= 8192:
             self.clear()
-        cut = self[word] = word if len(word) > _LONGEST_IDENTIFIER else _CASE_CHANGE.sub(" ", word)
+        is_name = _SHORTEST_IDENTIFIER <= len(word) <= _LONGEST_IDENTIFIER
+        cut = self[word] = _CASE_CHANGE.sub(" ", word) if is_name else word
         return cut
 
 
@@ -259,18 +266,32 @@ def document(text: str, search_text: str = "") -> tuple[str, str]:
     words = cut_words(unified)
     if not words and not joined and not search_text:
         return unified, ""
-    pieces: list[str] = []
-    last = 0
-    for start, end, cut in words:
-        pieces += (unified[last:start], cut)
-        last = end
-    whole = [unified[start:end] for start, end, _ in words]
-    if joined:
-        whole = [unjoined(word) for word in whole + [unified[start:end] for start, end in joined_words(unified)]]
+    whole = [word for _, _, word in whole_words(unified, words, joined)]
     if search_text:
         known = set(search_text.split())
         whole.append(unify(" ".join([word for word in text.split() if word not in known]))[0])
-    return "".join(pieces) + unified[last:], " ".join(whole)
+    return cut(unified, words), " ".join(whole)
+
+
+def cut(unified: str, words: list[tuple[int, int, str]]) -> str:
+    """``unified`` text with its ``words`` (see :func:`cut_words`) cut."""
+    if not words:
+        return unified
+    pieces: list[str] = []
+    last = 0
+    for start, end, word in words:
+        pieces += (unified[last:start], word)
+        last = end
+    return "".join(pieces) + unified[last:]
+
+
+def whole_words(unified: str, words: list[tuple[int, int, str]], joined: bool) -> list[tuple[int, int, str]]:
+    """The words of the column ``whole`` in order: (start, end, the word), cut ones and, if ``joined``, joined ones."""
+    whole = [(start, end, unified[start:end]) for start, end, _ in words]
+    if joined:
+        whole += [(start, end, unified[start:end]) for start, end in joined_words(unified)]
+        whole = [(start, end, unjoined(word)) for start, end, word in whole]
+    return whole
 
 
 def documents(texts: Sequence[str], search_texts: Sequence[str]) -> tuple[list[str], list[str]]:

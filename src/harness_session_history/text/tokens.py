@@ -4,37 +4,57 @@ English word forms, where the stemmer alone does not say which stems a typed wor
 
 from __future__ import annotations
 
+import re
 import threading
 import unicodedata
-from bisect import bisect_left
-from collections.abc import Iterable
-from functools import lru_cache
-from itertools import pairwise
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
+from functools import cached_property, lru_cache
+from itertools import accumulate, pairwise
 from typing import NamedTuple, cast
 
 import apsw
 
-from . import analysis
-from .analysis import (
-    JOINERS,
-    SUBSTITUTES,
-    changing_characters,
-    cut_words,
-    foreign_characters,
-    in_word,
-    joined_words,
-    unify,
-    unjoined,
-)
+from .analysis import TOKENIZER, changing_characters, cut, cut_words, foreign_characters, unify, whole_words
 
 
-class Token(NamedTuple):
-    """One token of a text: ``start`` and ``end`` in code points of that text, ``word`` folded, ``stem`` stemmed."""
+class _Tokenizers(threading.local):
+    """SQLite's tokenizers, one pair per thread as a connection belongs to one thread at a time."""
 
-    start: int
-    end: int
-    word: str
-    stem: str
+    def __init__(self) -> None:
+        connection = apsw.Connection(":memory:")
+        stemming, *folding = TOKENIZER.split()
+        self._fold = connection.fts5_tokenizer(folding[0], folding[1:])
+        self._stem = connection.fts5_tokenizer(stemming, folding)
+
+    def words(self, raw: bytes) -> list[str]:
+        """The folded words of analysed text."""
+        found = self._fold(raw, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+        return cast("list[str]", found)
+
+    def stems(self, raw: bytes) -> list[tuple[int, int, str]]:
+        """The stems of analysed text, one for each of its words, with their places in bytes."""
+        found = self._stem(raw, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_colocated=False)
+        return cast("list[tuple[int, int, str]]", found)
+
+
+_made: _Tokenizers | None = None
+
+
+def _tokenizers() -> _Tokenizers:
+    global _made
+    if _made is None:
+        _made = _Tokenizers()
+    return _made
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def stems(words: Iterable[str]) -> list[str]:
+    """The stem of each of ``words`` (folded words of a :class:`Reading`, one token each)."""
+    return [stem for _, _, stem in _tokenizers().stems(_encoded(" ".join(words)))]
 
 
 class Compound(NamedTuple):
@@ -46,46 +66,121 @@ class Compound(NamedTuple):
     stem: str
 
 
-class Reading(NamedTuple):
-    """A text as the index sees it."""
+class Reading:
+    """``text`` as the index holds it: the ``stems`` of its tokens in order and, on demand, their folded ``words``, its
+    ``compounds`` and the place of a run of tokens in ``text``."""
 
-    tokens: list[Token]
-    compounds: list[Compound]
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._unified, self._joined = unify(text)
+        self._cuts = cut_words(self._unified)
+        self._body = cut(self._unified, self._cuts)
+        self._raw = _encoded(self._body)
+        self._tokens = _tokenizers().stems(self._raw)
+        self.stems = [stem for _, _, stem in self._tokens]
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The tokens folded, but not stemmed."""
+        return _tokenizers().words(self._raw)
+
+    def compounds(self, is_wanted: Callable[[str, str], bool] | None = None) -> dict[int, list[Compound]]:
+        """The words that the index holds as a whole beside their tokens, by their first token: all of them, or those that
+        are wanted by their folded form and their stem."""
+        wholes = whole_words(self._unified, self._cuts, self._joined)
+        if not wholes:
+            return {}
+        raw = [_encoded(word) for _, _, word in wholes]
+        joined = b" ".join(raw)
+        tokens = zip(_tokenizers().stems(joined), _tokenizers().words(joined), strict=True)
+        wanted = [(at, word, stem) for (at, _, stem), word in tokens if is_wanted is None or is_wanted(word, stem)]
+        ends = list(accumulate([len(word) + 1 for word in raw])) if wanted else []
+        found: dict[int, list[Compound]] = {}
+        for at, word, stem in wanted:
+            start, end, _ = wholes[bisect_right(ends, at)]
+            first, after = (bisect_left(self._tokens, (self._byte(place),)) for place in (start, end))
+            found.setdefault(first, []).append(Compound(first, after, word, stem))
+        return found
+
+    def place(self, first: int, after: int) -> tuple[int, int]:
+        """Where the tokens from ``first`` to before ``after`` stand: (start, end) in code points of ``text``."""
+        start, end = self._tokens[first][0], self._tokens[after - 1][1]
+        if self._is_plain:
+            return start, end
+        start, end = self._character(start), self._character(end)
+        return (start, end) if self._moved is None else (self._moved.source(start)[0], self._moved.source(end - 1)[1])
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        return not self._cuts and self.text.isascii()
+
+    @cached_property
+    def _spaces(self) -> list[int]:
+        """Where in the body the spaces stand that cut words."""
+        spaces: list[int] = []
+        for start, _, word in self._cuts:
+            shift = start + len(spaces)
+            spaces += [shift + at for at, character in enumerate(word) if character == " "]
+        return spaces
+
+    @cached_property
+    def _cut_at(self) -> list[int]:
+        """Before which characters of the unified text these spaces stand."""
+        return [space - at for at, space in enumerate(self._spaces)]
+
+    @cached_property
+    def _inner_bytes(self) -> list[int]:
+        """Where the bytes stand that do not begin a character."""
+        return [] if len(self._raw) == len(self._body) else [m.start() for m in re.finditer(b"[\x80-\xbf]", self._raw)]
+
+    def _character(self, byte: int) -> int:
+        """The place in the unified text of a byte of the body."""
+        place = byte - bisect_left(self._inner_bytes, byte)
+        return place - bisect_left(self._spaces, place)
+
+    def _byte(self, place: int) -> int:
+        """The reverse of `_character`."""
+        place += bisect_left(self._cut_at, place)
+        return place if len(self._raw) == len(self._body) else len(_encoded(self._body[:place]))
+
+    @cached_property
+    def _moved(self) -> _Moved | None:
+        """What of the unified text does not stand where its source stood."""
+        text = self.text
+        return None if text.isascii() or not changing_characters(foreign_characters(text)) else _Moved(text)
 
 
-class _Tokenizers(threading.local):
-    """SQLite's tokenizers, one pair per thread as a connection belongs to one thread at a time."""
-
-    def __init__(self) -> None:
-        connection = apsw.Connection(":memory:")
-        stemming, *folding = analysis.TOKENIZER.split()
-        self.fold = connection.fts5_tokenizer(folding[0], folding[1:])
-        self.stem = connection.fts5_tokenizer(stemming, folding)
+_FOREIGN = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")
 
 
-_tokenizers: _Tokenizers | None = None
+class _Moved:
+    """The stretches of ``text`` of which the unified text holds something longer or shorter."""
+
+    def __init__(self, text: str) -> None:
+        self._begins: list[int] = []
+        self._stretches: list[
+            tuple[int, int, int]
+        ] = []  # of each: its end in the unified text; start and end in `text`
+        shift = 0
+        for some in _FOREIGN.finditer(text):
+            starts = [at for at in range(*some.span()) if at == some.start() or not _continues(text[at])]
+            for start, end in pairwise([*starts, some.end()]):
+                size = len(_unified(text[start:end]))
+                if not size == 1 == end - start:
+                    self._begins.append(start + shift)
+                    self._stretches.append((start + shift + size, start, end))
+                    shift += size - (end - start)
+
+    def source(self, place: int) -> tuple[int, int]:
+        """The (start, end) in the text of what a character of the unified text comes from."""
+        at = bisect_right(self._begins, place) - 1
+        if at < 0:
+            return place, place + 1
+        stop, start, end = self._stretches[at]
+        return (start, end) if place < stop else (place - stop + end, place - stop + end + 1)
 
 
-def _tokenize(raw: bytes) -> list[Token]:
-    """The tokens of analysed text, with their places in bytes."""
-    global _tokenizers
-    if _tokenizers is None:
-        _tokenizers = _Tokenizers()
-    words = cast("list[tuple[int, int, str]]", _tokenizers.fold(raw, apsw.FTS5_TOKENIZE_DOCUMENT, None))
-    return [Token(*word, stem) for word, stem in zip(words, _stem(_tokenizers, raw), strict=True)]
-
-
-def _stem(tokenizers: _Tokenizers, raw: bytes) -> list[str]:
-    found = tokenizers.stem(raw, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
-    return cast("list[str]", found)
-
-
-def stems(words: Iterable[str]) -> list[str]:
-    """The stem of each of ``words`` (folded words of :func:`read`, one token each)."""
-    return [stem for _, _, _, stem in _tokenize(" ".join(words).encode())]
-
-
-def continues(character: str) -> bool:
+def _continues(character: str) -> bool:
     """Whether ``character`` may become one with the character before it."""
     return character >= "\u0300" and (
         unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff" or character in "\uff9e\uff9f"
@@ -95,145 +190,6 @@ def continues(character: str) -> bool:
 @lru_cache(8192)
 def _unified(unit: str) -> str:
     return unify(unit)[0]
-
-
-def _aligned(text: str) -> tuple[str, list[int] | None, bool]:
-    """Unified ``text``, for each of its characters where its source begins (and, last, the end), joiners or not."""
-    if text.isascii() or not changing_characters(foreign := foreign_characters(text)):
-        unified, joined = unify(text)
-        return unified, None, joined
-    starts = [i for i, character in enumerate(text) if i == 0 or not continues(character)]
-    starts.append(len(text))
-    pieces, origin = [], []
-    for start, end in pairwise(starts):
-        piece = _unified(text[start:end])
-        pieces.append(piece)
-        origin.extend([start] * len(piece))
-    origin.append(len(text))
-    return "".join(pieces), origin, not foreign.isdisjoint(JOINERS)
-
-
-def read(text: str) -> Reading:
-    """The tokens of ``text`` as the index holds them, with their places in ``text``."""
-    unified, origin, joined = _aligned(text)
-    words = cut_words(unified)
-    body, cuts = _cut(unified, words)
-    placed = _placed(body)
-    if origin is None and not words and not joined:
-        return Reading(placed, [])
-    tokens: list[Token] = []
-    cut = 0
-    for start, end, word, stem in placed:
-        while cut < len(cuts) and cuts[cut] < start:
-            cut += 1
-        first, after = start - cut, end - cut
-        if origin is not None:
-            source = origin[after - 1]
-            while origin[after] == source:  # one source character may have become several
-                after += 1
-            first, after = origin[first], origin[after]
-        tokens.append(Token(first, after, word, stem))
-    spans = [(start, end) for start, end, _ in words]
-    if joined:
-        spans += joined_words(unified)
-    return Reading(tokens, _compounds(unified, origin, spans, tokens) if spans else [])
-
-
-def _cut(unified: str, words: list[tuple[int, int, str]]) -> tuple[str, list[int]]:
-    """``unified`` with its ``words`` cut, and where the spaces that do it stand."""
-    if not words:
-        return unified, []
-    pieces: list[str] = []
-    spaces: list[int] = []
-    last = 0
-    for start, end, cut in words:
-        pieces += (unified[last:start], cut)
-        shift = start + len(spaces)
-        spaces += [shift + i for i, character in enumerate(cut) if character == " "]
-        last = end
-    return "".join(pieces) + unified[last:], spaces
-
-
-def _placed(body: str) -> list[Token]:
-    """The tokens of ``body`` with their places in code points."""
-    raw = body.encode("utf-8", "replace")
-    tokens = _tokenize(raw)
-    if len(raw) == len(body):
-        return tokens
-    placed = []
-    byte = place = 0
-    for start, end, word, stem in tokens:
-        place += len(raw[byte:start].decode())
-        after = place + len(raw[start:end].decode())
-        placed.append(Token(place, after, word, stem))
-        byte, place = end, after
-    return placed
-
-
-def _start(token: Token) -> int:
-    return token.start
-
-
-def _compounds(
-    unified: str, origin: list[int] | None, spans: list[tuple[int, int]], tokens: list[Token]
-) -> list[Compound]:
-    found = []
-    for start, end in spans:
-        whole = _tokenize(unjoined(unified[start:end]).encode("utf-8", "replace"))
-        if len(whole) != 1:
-            continue
-        if origin is not None:
-            start, end = origin[start], origin[end]
-        first = bisect_left(tokens, start, key=_start)
-        after = bisect_left(tokens, end, key=_start)
-        found.append(Compound(first, after, whole[0].word, whole[0].stem))
-    return found
-
-
-class _Folds(dict[str, str]):
-    """The folded form of single characters, for those whose form is one character; else the character itself."""
-
-    def __missing__(self, character: str) -> str:
-        tokens = read(character).tokens
-        folded = tokens[0].word if len(tokens) == 1 and len(tokens[0].word) == 1 else character
-        if len(self) < 20_000:
-            self[character] = folded
-        return folded
-
-
-_FOLDS = _Folds()
-
-
-def _keeps_place(character: str) -> bool:
-    """Whether the folded text holds in the character's place what the analysis makes of it: itself or nothing of a word."""
-    if _FOLDS[character] != _FOLDS[character].lower():
-        return False  # a capital letter that is newer than SQLite's tables
-    made = SUBSTITUTES[ord(character)]
-    return made.strip() in (character, _FOLDS[character]) or (made == " " and not in_word(character))
-
-
-def skeleton(text: str) -> tuple[str, frozenset[str]]:
-    """``text`` folded character by character, each in its old place, and those of its characters with which that does not
-    tell the words: where the analysis turns several characters into one or one into several (decomposed accents,
-    ligatures), the word must be read."""
-    if text.isascii():
-        return text.lower(), _NOTHING
-    foreign = foreign_characters(text)
-    odd = frozenset(c for c in foreign if continues(c) or c in JOINERS or not _keeps_place(c))
-    folding = {ord(c): _FOLDS[c] for c in foreign if _FOLDS[c] != c}
-    if len(folding) > 16:
-        return _lower(text.translate(folding)), odd
-    for codepoint, folded in folding.items():
-        text = text.replace(chr(codepoint), folded)
-    return _lower(text), odd
-
-
-_NOTHING: frozenset[str] = frozenset()
-
-
-def _lower(text: str) -> str:
-    lower = text.lower()
-    return lower if len(lower) == len(text) else text
 
 
 # What English puts behind a word and the stemmer takes away again.
@@ -248,9 +204,9 @@ _ENDINGS = (
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-def relatives(token: Token) -> tuple[str, ...]:
-    """Other forms of a word that have another stem: deploy and deployment, verify and verification, -sis and -ses."""
-    word, stem = token.word, token.stem
+def relatives(word: str, stem: str) -> tuple[str, ...]:
+    """Other forms of a folded word that have another stem than its own: deploy and deployment, verify and verification,
+    analyse, analyze and analysis."""
     if len(stem) < 4 or not stem.isascii():
         return ()
     if stem.endswith(("ai", "ei", "oi", "ui")) and word.startswith(stem[:-1] + "y"):
@@ -262,8 +218,13 @@ def relatives(token: Token) -> tuple[str, ...]:
         return (stem[:-1] + "ication",)
     if stem.endswith("if") and word.startswith(stem + "ic"):
         return (stem + "y",)
+    if stem.endswith(("lys", "lyz")):
+        return (stem[:-1] + "sis", stem[:-1] + ("ze" if stem[-1] == "s" else "se"))
+    if stem.endswith(("phas", "thes")) and word.startswith(stem + "i"):
+        return (stem + "is",)
     if word.endswith(("sis", "ses")):
-        return (word[:-2] + ("es" if word.endswith("sis") else "is"),)
+        other = word[:-2] + ("es" if word.endswith("sis") else "is")
+        return (other, word[:-3] + "ze") if word.endswith("lysis") else (other,)
     return ()
 
 

@@ -9,14 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fts_table import found, texts
-from harness_session_history.search.candidates import Looked
-from harness_session_history.text.analysis import document, documents
-from harness_session_history.text.clean import clean
-from harness_session_history.text.tokens import read, skeleton
+from harness_session_history.text.analysis import document
+from harness_session_history.text.tokens import Reading
 
 
 def words_of(text: str) -> list[str]:
-    return [word for _, _, word, _ in read(text).tokens]
+    return Reading(text).words
 
 
 @pytest.mark.parametrize(
@@ -54,10 +52,6 @@ def test_each_character_of_a_script_without_spaces_is_a_word(text: str) -> None:
 )
 def test_a_symbol_newer_than_the_tokenizer_is_no_letter(text: str) -> None:
     assert words_of(text) == ["done"]
-
-
-def test_a_symbol_between_words_says_nothing_less_of_the_folded_text() -> None:
-    assert skeleton("All done🥳 — ship it 🚀") == ("all done🥳 — ship it 🚀", frozenset())
 
 
 def test_marks_that_are_vowels_are_kept() -> None:
@@ -110,61 +104,16 @@ def test_the_columns_hold_neither_nul_nor_half_characters(text: str, search_text
 def test_composed_and_decomposed_text_hold_the_same_words(text: str) -> None:
     composed, decomposed = unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text)
     split = {word for word in words_of(composed)} ^ {word for word in words_of(decomposed)}
-    wholes = {compound.word for kind in (composed, decomposed) for compound in read(kind).compounds}
+    wholes = [Reading(kind).compounds() for kind in (composed, decomposed) if Reading(kind).compounds()]
     assert not split or wholes
 
 
 @given(texts)
 @settings(max_examples=200)
 def test_tokens_are_read_where_they_stand(text: str) -> None:
-    reading = read(text)
-    places = [(start, end) for start, end, _, _ in reading.tokens]
+    reading = Reading(text)
+    places = [reading.place(at, at + 1) for at in range(len(reading.words))]
     assert places == sorted(places)
-    for start, end, word, _ in reading.tokens:
+    for (start, end), word in zip(places, reading.words, strict=True):
         assert 0 <= start < end <= len(text)
         assert word in words_of(text[start:end]) or not text.isascii()
-
-
-@given(texts)
-def test_the_skeleton_has_every_character_in_its_place(text: str) -> None:
-    folded, _odd = skeleton(text)
-    assert len(folded) == len(text)
-    looked = Looked(text)
-    for start, end, word, _ in read(text).tokens:
-        # Where it does not tell the words it has spaces, and it has nothing but spaces for them.
-        assert looked.folded[start:end] == word or not looked.folded[start:end].strip()
-
-
-@given(texts, st.integers(0, 3))
-def test_what_the_skeleton_does_not_tell_is_read(text: str, times: int) -> None:
-    text = text + " filler" * 100 * times
-    looked = Looked(text)
-    told = {
-        (begin + token.start, begin + token.end, token.word)
-        for begin, reading in looked.readings(("",), 5)
-        for token in reading.tokens
-    }
-    for start, end, word, _ in read(text).tokens:
-        assert looked.folded[start:end] == word or (start, end, word) in told
-
-
-@given(
-    st.lists(
-        st.tuples(st.text(max_size=30) | st.sampled_from(["maxRetryCount", "a fooBar b", "", "x\0y"]), st.booleans())
-    )
-)
-def test_many_texts_are_analysed_as_each_of_them_is(texts: list[tuple[str, bool]]) -> None:
-    cleaned = [(clean(text), "red green" if apart else "") for text, apart in texts]
-    bodies, wholes = documents([text for text, _ in cleaned], [apart for _, apart in cleaned])
-    assert list(zip(bodies, wholes, strict=True)) == [document(*one) for one in cleaned]
-
-
-NEVER_COMPOSED = [chr(c) for c in range(0x10000) if chr(c).isalpha() and unicodedata.normalize("NFC", chr(c)) != chr(c)]
-
-
-@pytest.mark.parametrize("beside", ["", " e\u0301 \ufb01"])
-def test_a_letter_that_normalization_never_composes_is_one_word_in_every_spelling_and_company(beside: str) -> None:
-    for letter in NEVER_COMPOSED:
-        word = words_of(f"q{letter}q")
-        for spelling in (letter, unicodedata.normalize("NFC", letter), unicodedata.normalize("NFD", letter)):
-            assert words_of(f"q{spelling}q{beside}")[: len(word)] == word, hex(ord(letter))

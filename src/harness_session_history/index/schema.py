@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: "PiSH": marks the file as ours in SQLite's header.
 APPLICATION_ID = 0x50695348
 #: Raised by every change of the tables, of the analysis or of the rendering of text.
-VERSION = 6
+VERSION = 7
 
 #: A row is (session key << SLOT_SHIFT) + (node << 1 | role). Rows come in slots; a session has some slots in a row, the
 #: first of which is its key. As few as it needs: the closer the rows, the smaller is the full-text index.

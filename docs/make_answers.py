@@ -25,6 +25,7 @@ SHAPES: tuple[Any, ...] = (
     response.Hints,
     response.TermCount,
     response.SessionView,
+    response.ListedSession,
     response.Citation,
     response.ToolUse,
     response.Freshness,

@@ -135,7 +135,7 @@ def check_answer(answer: dict[str, Any]) -> None:
             _check_view(hit["session"])
     elif answer["operation"] == "list":
         for view in answer["results"]:
-            _check_view(view)
+            _check_view(view, shapes.ListedSession)
     else:
         _check_view(answer["session"])
         for message in answer["messages"]:
@@ -146,8 +146,8 @@ def _check_shape(value: dict[str, Any], shape: Any) -> None:
     assert shape.__required_keys__ <= value.keys() <= shape.__required_keys__ | shape.__optional_keys__
 
 
-def _check_view(view: dict[str, Any]) -> None:
-    _check_shape(view, shapes.SessionView)
+def _check_view(view: dict[str, Any], shape: Any = shapes.SessionView) -> None:
+    _check_shape(view, shape)
     for name, kind in (("deleted", bool), ("current", bool), ("depth", int), ("messageCount", int), ("name", str)):
         assert type(view[name]) is kind, name
     assert len(view["name"].splitlines()) == 1

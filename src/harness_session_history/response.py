@@ -44,6 +44,13 @@ class SessionView(TypedDict):
     parentSessionId: Annotated[str | None, "the session it was started or forked from"]
 
 
+class ListedSession(SessionView):
+    """A session in a list, with the entries from which `open` can begin."""
+
+    firstEntryId: Annotated[str | None, "first entry of the visible branch; null without entries"]
+    lastEntryId: Annotated[str | None, "last entry of the visible branch; null without entries"]
+
+
 class Sources(TypedDict):
     """Counts of session files; ``complete`` needs changed, missing and unavailable to be 0."""
 
@@ -81,7 +88,7 @@ class Answer(TypedDict):
 class ListAnswer(Answer):
     """Answer of `list`: no transcript text."""
 
-    results: Annotated[list[SessionView], "latest activity first, then id"]
+    results: Annotated[list[ListedSession], "latest activity first, then id"]
     truncated: Annotated[bool, "more sessions are in scope than the limit"]
 
 
@@ -241,7 +248,7 @@ class HistoryResult(dict[str, Any]):
         if self["operation"] == "search":
             own = [name for name in Hit.__annotations__ if name not in ("citation", "session", "alsoIn")]
             return [*citation, *own, "alsoIn", *(f"session.{name}" for name in view if name != "sessionId")]
-        return view
+        return list(ListedSession.__annotations__)
 
     def to_frame(self) -> Any:
         """The records as a pandas DataFrame with all columns, also where there is no record. Needs pandas."""

@@ -89,11 +89,13 @@ def test_a_session_id_filters(world: World) -> None:
 
 def test_a_view_tells_a_session_without_its_text(world: World) -> None:
     session = world.session("a", cwd="/w/demo", start=stamp(0))
-    session.user("secret words", at=stamp(60))
-    session.assistant("secret answer", at=stamp(120))
+    first = session.user("secret words", at=stamp(60))
+    last = session.assistant("secret answer", at=stamp(120))
     session.save()
     (view,) = world.list()
     assert view == {
+        "firstEntryId": first,
+        "lastEntryId": last,
         "sessionId": session.id,
         "shortId": short(session.id),
         "name": f"demo-{short(session.id)}",
@@ -634,3 +636,87 @@ def test_a_root_that_was_never_there_is_unavailable(world: World) -> None:
     answer = world.ask(operation="list")
     assert len(answer["results"]) == 1 and not answer["complete"]
     assert answer["freshness"]["sources"]["unavailable"] == 1
+
+
+# -- first and last entry ----------------------------------------------------------------------------------------------
+
+
+def ends(world: World, session: SessionBuilder) -> tuple[str | None, str | None]:
+    """First and last entry of the session, each of which opens with nothing before or after it."""
+    view = world.view(session)
+    for side, entry in (("moreBefore", view["firstEntryId"]), ("moreAfter", view["lastEntryId"])):
+        if entry is not None:
+            opened = world.ask(operation="open", session_id=session.id, entry_id=entry, before=0, after=0)
+            assert opened[side] == 0 and opened["citation"]["entryId"] == entry
+    return view["firstEntryId"], view["lastEntryId"]
+
+
+def test_a_listed_session_names_the_first_and_last_entry_with_text(world: World) -> None:
+    session = world.session("s")
+    session.add("model_change", provider="p", modelId="m")
+    first = session.user("one")
+    session.tool("output")
+    last = session.assistant("two")
+    session.tool("output")
+    session.add("label", label="x")
+    session.save()
+    assert ends(world, session) == (first, last)
+
+
+def test_first_and_last_entry_are_those_of_the_visible_branch(world: World) -> None:
+    session = world.session("s")
+    session.user("abandoned root")
+    first = session.user("root", parent=None)
+    session.assistant("abandoned")
+    last = session.assistant("kept", parent=first)
+    session.assistant("abandoned, too", parent=first)
+    session.add("leaf", targetId=last)
+    session.save()
+    assert ends(world, session) == (first, last)
+
+
+def test_entries_that_do_not_stand_in_the_order_of_the_file_have_ends_as_well(world: World) -> None:
+    session = world.session("s")
+    last = session.user("said second", key="00000002", parent="00000001")
+    first = session.user("said first", key="00000001", parent=None)
+    session.add("leaf", targetId=last)
+    session.save()
+    assert ends(world, session) == (first, last)
+
+
+@pytest.mark.parametrize("key", ["an id of its own", "ABCDEFGH", "müll", "x" * 128])
+def test_ids_unlike_pis_are_given_as_they_are_written(world: World, key: str) -> None:
+    session = world.session("s")
+    session.user("one", key=key)
+    session.save()
+    assert ends(world, session) == (key, key)
+
+
+def test_the_only_entry_is_first_and_last_and_without_one_there_is_none(world: World) -> None:
+    one, none = world.session("one"), world.session("none")
+    entry = one.user("alone")
+    one.save()
+    none.tool("output")
+    none.save()
+    assert ends(world, one) == (entry, entry)
+    assert ends(world, none) == (None, None)
+
+
+def test_an_appended_entry_is_the_last_one_after_a_refresh(world: World) -> None:
+    session = world.session("s")
+    first = session.user("one")
+    session.save()
+    world.refresh()
+    last = session.assistant("two")
+    session.save()
+    assert ends(world, session) == (first, last)
+
+
+def test_a_session_whose_file_is_gone_names_no_entry(world: World) -> None:
+    session = world.session("s")
+    session.user("one")
+    path = session.save()
+    world.refresh()
+    path.unlink()
+    (view,) = world.list(include_deleted=True)
+    assert view["deleted"] and (view["firstEntryId"], view["lastEntryId"]) == (None, None)

@@ -51,7 +51,7 @@ OPEN = {("doctor", "history"), ("recall", "history")}
 LAZY = {
     "IPython": set[str](),
     "argparse": {"cli", "options"},
-    "asyncio": set[str](),
+    "asyncio": {"recall.mcp_server"},
     "concurrent": set[str](),
     "html": {"display.notebook", "display.timeline"},
     "logging": set[str](),

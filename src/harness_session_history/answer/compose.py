@@ -20,7 +20,7 @@ from ..request import AnyRequest, OpenRequest, SearchRequest
 from ..response import WARNING, HistoryResult, iso
 from ..search.bm25 import Weigher
 from .branch import Snapshot, Work
-from .sessions import Views, listed
+from .sessions import Views
 
 T = TypeVar("T")
 
@@ -61,7 +61,9 @@ class Answerer:
 
             body = open_entry(connection, views, request)
         else:
-            results, truncated = listed(views, request)
+            from .list import listed
+
+            results, truncated = listed(connection, views, request)
             body = {"results": results, "truncated": truncated}
         if not body.get("results", True):
             handle.verify(finds_nothing=True)

@@ -12,6 +12,7 @@ import apsw
 from msgspec.structs import replace as with_changes
 
 from ..request import ROLES, SearchRequest
+from ..response import SessionView
 from ..search.expression import Expression, Phrase
 from ..search.match import Matcher
 from ..search.query import Query, Term, parse
@@ -284,7 +285,7 @@ class _Helper:
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
-    def sessions(self, *, every_term: bool) -> list[dict[str, Any]]:
+    def sessions(self, *, every_term: bool) -> list[SessionView]:
         """Sessions whose names hold the terms; and those in which every term stands, where that is asked for."""
         keys = dict.fromkeys(islice(self._named(), SHOWN))
         if every_term and len(self.query.terms) > 1 and all(self.counts):

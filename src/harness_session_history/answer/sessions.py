@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Literal
 
 from ..archive.registry import RegistryEntry
 from ..errors import SessionNotFound
@@ -14,7 +14,7 @@ from ..index.schema import SessionRow
 from ..model.names import cwd_within, folder_of, named_id
 from ..pacing import in_turns
 from ..request import ListRequest, OpenRequest, Request, SearchRequest
-from ..response import iso, short_id
+from ..response import SessionView, iso, short_id
 from ..search.scope import Scope
 from ..text.clean import one_line
 
@@ -108,7 +108,7 @@ class Views:
                 if said.deleted_at:
                     yield from self.catalog.files_of(session_id)
 
-    def current_said(self, request: Request) -> str:
+    def current_said(self, request: Request) -> Literal["excluded", "included", "unknown"]:
         """The answer's ``currentSession``."""
         if self.current is None:
             return "unknown"
@@ -123,7 +123,7 @@ class Views:
         said = self.registry.get(session.session_id)
         return session.deleted or bool(said and said.deleted_at)
 
-    def kind(self, session: SessionRow) -> str:
+    def kind(self, session: SessionRow) -> Literal["root", "child"]:
         said = self.registry.get(session.session_id)
         if said and said.kind:
             return said.kind
@@ -211,7 +211,7 @@ class Views:
             above = self.parent_id(lineage[-1])
         return lineage
 
-    def view(self, file: SessionRow) -> dict[str, Any]:
+    def view(self, file: SessionRow) -> SessionView:
         """The session view of an answer, by the leading file."""
         session = self.catalog.leading(file.key)
         lineage = self.lineage(session)
@@ -230,23 +230,6 @@ class Views:
             "messageCount": session.messages,
             "parentSessionId": self.parent_id(session),
         }
-
-
-def listed(views: Views, request: ListRequest) -> tuple[list[dict[str, Any]], bool]:
-    """The session views of a list answer, latest activity first, and whether there are more."""
-    selected, sessions = views.selected_keys(request), views.catalog.sessions
-    latest = [sessions[key] for key in views.catalog.latest_keys() if key in selected]
-    if views.catalog.shared:
-        latest = [one for one in latest if views.catalog.leading(one.key) is one]
-    if request.since is not None or request.until is not None:
-        latest = [one for one in latest if _within(one.activity, request.since, request.until)]
-    return [views.view(session) for session in latest[: request.limit]], len(latest) > request.limit
-
-
-def _within(moment: int | None, since: int | None, until: int | None) -> bool:
-    if since is None and until is None:
-        return True
-    return moment is not None and (since is None or moment >= since) and (until is None or moment < until)
 
 
 def _overlaps(session: SessionRow, since: int | None, until: int | None) -> bool:

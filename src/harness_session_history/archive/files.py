@@ -89,10 +89,13 @@ def _open(path: str | bytes | os.PathLike[str], seen: FileIdentity | None) -> tu
 def open_regular(path: str) -> BinaryIO:
     """A regular file for reading; what else may lie there does not block. Raises OSError."""
     descriptor = os.open(path, _FLAGS)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file")
-    return os.fdopen(descriptor, "rb")
+        raise
 
 
 def read_at(descriptor: int, length: int, offset: int) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Self, TypeVar
 
 import apsw
@@ -42,7 +43,7 @@ class IndexHandle:
         self._connection: apsw.Connection | None = None
         self._identity: Identity | None = None
         self._companions: dict[object, Any] = {}
-        self._stamp: tuple[int, int] | None = None
+        self._stamp: tuple[int, ...] | None = None
         self._trusted: tuple[int, int] | None = None
         self._counted = False
 
@@ -52,7 +53,8 @@ class IndexHandle:
             return self._connection
         self.close()
         self._connection, self._identity = self.index.connect()
-        # A file that cannot be written is read without its locks, so only its time says that it was changed.
+        # A file that cannot be written is read without its locks, so only its time says that it was changed; and a log
+        # that somebody writes says that there is more than it shows.
         self._stamp = self.index.stamp() if self._connection.readonly("main") else None
         return self._connection
 
@@ -136,13 +138,18 @@ class IndexHandle:
         finally:
             if self.is_open:
                 connection.set_progress_handler(None, id=self)
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                try:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+                except apsw.Error as error:
+                    log_warning("a connection to the index is given up: %s", error)
+                    self.close()
 
     def close(self) -> None:
         """Closes the connection and forgets all that was kept."""
         if self._connection is not None:
-            self._connection.close(True)
+            with suppress(apsw.Error):  # what was committed is in the file, whatever closing it meets
+                self._connection.close(True)
         self._connection = self._identity = self._stamp = self._trusted = None
         self._companions = {}
         self._counted = False

@@ -58,13 +58,13 @@ class IndexFile:
         """Whether the file is the one of that identity."""
         return identity is not None and self.identity() == identity
 
-    def stamp(self) -> tuple[int, int] | None:
-        """(size, time of the last change) of the file now."""
+    def stamp(self) -> tuple[int, ...] | None:
+        """(size, time of the last change, length of the log) of the file now."""
         try:
             st = os.stat(self.path)
         except OSError:
             return None
-        return st.st_size, st.st_mtime_ns
+        return st.st_size, st.st_mtime_ns, self.log_bytes()
 
     def log_bytes(self) -> int:
         """Length of the write-ahead log."""

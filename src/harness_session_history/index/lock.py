@@ -24,13 +24,19 @@ class FileLock:
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
             _open.add(descriptor)
-            if not _try_lock(descriptor):
+            try:
+                locked = _try_lock(descriptor)
+                there = locked and self._is_there(descriptor)
+            except BaseException:
                 _close(descriptor)
-                return False
-            if self._is_there(descriptor):
+                raise
+            if there:
                 self._descriptor = descriptor
                 return True
-            _close(descriptor)  # the file was removed between opening and locking it: nobody else would meet this lock
+            _close(descriptor)
+            if not locked:
+                return False
+            # The file was removed between opening and locking it: nobody else would meet this lock.
 
     def _is_there(self, descriptor: int) -> bool:
         try:

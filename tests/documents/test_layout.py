@@ -46,7 +46,7 @@ WALLS: dict[str, set[str]] = {
     "__main__": {"cli"},
 }
 #: Doors that are still to be walled up.
-OPEN = {("doctor", "history"), ("recall", "history")}
+OPEN = {("recall", "history")}
 #: Loaded where it is used and nowhere else, with the modules whose purpose it is.
 LAZY = {
     "IPython": set[str](),

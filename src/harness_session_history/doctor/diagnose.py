@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import apsw
 import msgspec
@@ -21,19 +21,24 @@ from ..archive.files import open_regular
 from ..arguments import check
 from ..errors import InvalidRequest
 from ..index.file import IndexFile, worker_lock
-from ..index.schema import SESSION, UNREADABLE, Unsound
+from ..index.schema import FOREIGN, SESSION, UNREADABLE, Unsound
 from ..index.soundness import ODD
 from ..model.entries import Facts
 from ..model.sources import WalkCancelled
 from ..pacing import Cancelled
 from ..request import ARGUMENTS
 from ..response import iso
+from ..settings import Settings
 from .case import Case, opened_case, shown, why_unreadable
 from .index_health import examine, is_held
 from .inspection import named_files
 
-if TYPE_CHECKING:
-    from ..history import SessionHistory
+
+class Asked(Protocol):
+    """The history that the report is about."""
+
+    @property
+    def settings(self) -> Settings: ...
 
 
 #: Entries that are tried until some can be searched for.
@@ -46,9 +51,7 @@ _READ, _SURELY_WHOLE = 4_000, 3_800
 _LONGEST_WORD = 100
 
 
-async def diagnose(
-    history: SessionHistory, session_id: str | None = None, entry_id: str | None = None
-) -> dict[str, Any]:
+async def diagnose(history: Asked, session_id: str | None = None, entry_id: str | None = None) -> dict[str, Any]:
     """The report; with `session_id` (and `entry_id`) also why that is or is not found. Never heals, never refreshes.
 
     Keys: ``ok, checkedAt, complete, roots, sources, damaged, unavailable, index, maintenance, registry, problems`` and,
@@ -71,7 +74,7 @@ async def diagnose(
 
 
 def _diagnosed(
-    history: SessionHistory, session_id: str | None, entry_id: str | None, cancelled: Callable[[], bool]
+    history: Asked, session_id: str | None, entry_id: str | None, cancelled: Callable[[], bool]
 ) -> dict[str, Any]:
     try:
         health = examine(history.settings.index, cancelled)
@@ -122,11 +125,13 @@ def _told(said: Any) -> Any:
 
 
 def _roots(case: Case) -> list[dict[str, Any]]:
-    counts = [0] * len(case.settings.roots)
-    for file in case.walk.files.values():
-        counts[file.root] += 1
+    counts, others = [0] * len(case.settings.roots), [0] * len(case.settings.roots)
+    for path, file in case.walk.files.items():
+        row = case.catalog.sources.get(path)
+        is_other = row is not None and row.state == FOREIGN and row.identity == file.state
+        (others if is_other else counts)[file.root] += 1
     found = []
-    for root, state, files in zip(case.settings.roots, case.walk.roots, counts, strict=True):
+    for root, state, files, other in zip(case.settings.roots, case.walk.roots, counts, others, strict=True):
         said: dict[str, Any] = {
             "path": os.fsencode(root.path),
             "named": root.explicit,
@@ -134,6 +139,7 @@ def _roots(case: Case) -> list[dict[str, Any]]:
             "reason": state.reason,
             "required": state.reported,
             "files": files,
+            "otherFormat": other,
         }
         if state.reachable and not files:
             # Files that do not count: another root's, another user's, other names of files that are counted elsewhere.

@@ -7,8 +7,9 @@ import os
 from itertools import chain, combinations
 from typing import Any
 
+from ..answer.list import listed
 from ..answer.open import open_entry
-from ..answer.sessions import Views, listed
+from ..answer.sessions import Views
 from ..archive.files import Unreadable
 from ..errors import CitationUnavailable, SessionHistoryError
 from ..index.schema import FOREIGN, GONE, UNREADABLE, SessionRow
@@ -108,7 +109,7 @@ class _Explanation:
         if self.entry_id is None:
             asked = build_request(operation="list", session_id=self.session_id, **wide)
             assert isinstance(asked, ListRequest)
-            return bool(listed(self.views, asked)[0])
+            return bool(listed(self.case.connection, self.views, asked)[0])
         wanted = build_request(operation="open", session_id=self.session_id, entry_id=self.entry_id, **wide)
         assert isinstance(wanted, OpenRequest)
         try:

@@ -6,6 +6,7 @@ default=10, low=1, high=20)]``. `declared` reads such a class; `check` holds a v
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .errors import InvalidRequest
-from .model.names import MAX_ID_CHARS
+from .model.names import MAX_ID_CHARS, is_absolute
 
 
 class Argument(Struct, frozen=True):
@@ -40,7 +41,7 @@ class Argument(Struct, frozen=True):
         """Type and bound in words, as documentation and messages say it."""
         words = ", ".join(self.choices)
         return {
-            "string": f"string of {self.low}–{self.high} characters",
+            "string": f"{'absolute path' if self.name == 'cwd' else 'string'} of {self.low}–{self.high} characters",
             "integer": f"integer {self.low}–{self.high}",
             "boolean": "boolean",
             "choice": f"one of {words}",
@@ -244,7 +245,19 @@ def _string(argument: Argument, value: object) -> str:
         raise _refused(
             argument, value, "Write a space instead of a control character.", "a control character in a value"
         )
+    if argument.name == "cwd" and not is_absolute(value):
+        raise _refused(
+            argument,
+            value,
+            "Write an absolute path: os.path.abspath(os.path.expanduser(…)) makes one.",
+            "a relative path",
+        )
     return value
+
+
+def resolved(folder: str) -> str:
+    """A folder as one types it in a shell, as an absolute path; one that another system would know stays as it is."""
+    return folder if is_absolute(folder) else os.path.abspath(os.path.expanduser(folder))
 
 
 def check_query(argument: Argument, value: str) -> None:

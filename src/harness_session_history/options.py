@@ -7,7 +7,7 @@ import os
 import re
 from typing import Any, NoReturn
 
-from .arguments import Argument
+from .arguments import Argument, resolved
 from .errors import InvalidRequest
 from .request import ARGUMENTS
 
@@ -227,6 +227,8 @@ def arguments_of(options: argparse.Namespace) -> dict[str, Any] | None:
     given = {name: value for name, value in vars(options).items() if name in ARGUMENTS}
     if "query" in given:
         given["query"] = " ".join(options.query)
+    if given.get("cwd"):
+        given["cwd"] = resolved(given["cwd"])
     cited = _CITATION.fullmatch(given.get("session_id") or "")
     if options.command == "open" and cited and "entry_id" not in given:
         given["session_id"], given["entry_id"] = cited.groups()

@@ -112,6 +112,26 @@ def test_the_words_of_a_query_may_be_separate(fake: type[FakeHistory]) -> None:
     assert fake.asked[0]["query"] == "rollback decision"
 
 
+def test_a_folder_is_resolved_from_where_the_shell_is(
+    fake: type[FakeHistory], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
+    here = os.getcwd()
+    wanted = {
+        ".": here,
+        "x/": os.path.join(here, "x"),
+        "../x": os.path.join(os.path.dirname(here), "x"),
+        "~/x": str(tmp_path / "home" / "x"),
+        "/w/x": "/w/x",
+        "D:\\x": "D:\\x",
+    }
+    for written, resolved in wanted.items():
+        assert cli.main(["list", "--cwd", written]) == 0
+        assert fake.asked[-1]["cwd"] == resolved
+
+
 def test_every_argument_is_an_option(fake: type[FakeHistory]) -> None:
     options = (
         "--session-id s --kind child --include-deleted --include-current --cwd /w --since 2026-03-02 --until 2026-03-03 "

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from builder import SessionBuilder, stamp
-from harness_session_history import EntryNotVisible
-from world import World
+from harness_session_history import EntryNotVisible, InvalidRequest
+from world import World, append
 
 # -- which file is a session -----------------------------------------------------------------------------------------
 
@@ -475,3 +475,81 @@ def test_a_headerless_file_that_goes_on_after_a_reset_is_of_its_session(world: W
     later.user("words after", at="2026-03-04T00:00:00.000Z", key="after")
     later.save(name=f"{session.id}.jsonl")
     assert sorted(world.texts("words")) == ["words after", "words before"] and world.listed() == [session.id]
+
+
+# -- what a call selects ---------------------------------------------------------------------------------------------
+
+
+def selected(world: World, **arguments: Any) -> dict[str, int]:
+    sources: dict[str, int] = world.ask(operation="list", **arguments)["freshness"]["sources"]
+    return {name: sources[name] for name in ("selected", "indexed", "changed", "missing", "duplicate", "damaged")}
+
+
+def test_the_sources_are_those_that_a_call_selects(world: World) -> None:
+    here = world.say("a", "word", cwd="/w/here")
+    world.say("b", "word", cwd="/w/elsewhere")
+    child = world.session("c", cwd="/w/here/below")
+    child.user("word")
+    child.raw("{broken")
+    child.save(f"--w-demo--/{here.path().stem}")
+    world.refresh()
+    one = {"changed": 0, "missing": 0, "duplicate": 0, "damaged": 0}
+    assert selected(world) == {**one, "selected": 3, "indexed": 3, "damaged": 1}
+    assert selected(world, cwd="/w/here") == {**one, "selected": 2, "indexed": 2, "damaged": 1}
+    assert selected(world, cwd="/w/here", kind="root") == {**one, "selected": 1, "indexed": 1}
+    assert selected(world, kind="child") == {**one, "selected": 1, "indexed": 1, "damaged": 1}
+    assert selected(world, session_id=here.id) == {**one, "selected": 1, "indexed": 1}
+    for nothing in (
+        {"cwd": "/w/nowhere"},
+        {"session_id": "nobody"},
+        {"session_id": here.id, "kind": "child"},
+        {"session_id": here.id, "cwd": "/w/elsewhere"},
+    ):
+        answer = world.ask(operation="list", **nothing)
+        assert answer["freshness"]["sources"]["selected"] == 0 and answer["complete"]
+
+
+def test_what_changed_outside_a_selection_does_not_make_its_answer_incomplete(world: World) -> None:
+    here = world.say("a", "word", cwd="/w/here")
+    other = world.say("b", "word", cwd="/w/elsewhere")
+    world.refresh()
+    append(other.path(), [b'{"type":"x"}'])
+    answer = world.search("word", refresh=False, cwd="/w/here")
+    assert answer["complete"] and answer["freshness"]["sources"]["selected"] == 1
+    answer = world.search("word", refresh=False, cwd="/w/elsewhere")
+    assert not answer["complete"] and answer["freshness"]["sources"]["changed"] == 1
+    world.say("c", "word")  # of which nobody knows yet where it worked
+    answer = world.search("word", refresh=False, cwd="/w/here")
+    assert not answer["complete"] and answer["freshness"]["sources"]["selected"] == 2
+    assert not world.search("word", refresh=False, session_id="nobody")["complete"]
+    assert world.search("word", refresh=False, session_id=here.id)["complete"]
+
+
+@pytest.mark.parametrize("field", ["header", "asked"])
+def test_a_folder_is_the_same_in_either_form_of_unicode(world: World, field: str) -> None:
+    forms = ["/w/caf\u00e9/Z\u00fcrich", "/w/cafe\u0301/Zu\u0308rich"]
+    written, asked = forms if field == "header" else forms[::-1]
+    session = world.say("a", "word", cwd=written)
+    assert world.listed(cwd=asked) == [session.id]
+
+
+def test_case_does_not_count_below_a_drive_letter_and_counts_elsewhere(world: World) -> None:
+    windows = world.say("a", "word", cwd="D:\\Work\\Demo")
+    world.say("b", "word", cwd="/w/Demo")
+    assert world.listed(cwd="d:/work/demo") == world.listed(cwd="D:\\WORK") == [windows.id]
+    assert world.listed(cwd="/w/demo") == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links")
+def test_a_folder_is_found_by_the_name_of_a_link_to_it(world: World) -> None:
+    (world.folder / "real").mkdir()
+    (world.folder / "link").symlink_to(world.folder / "real")
+    real = os.path.realpath(world.folder / "real")
+    sessions = [world.say("a", "word", cwd=real), world.say("b", "word", cwd=str(world.folder / "link"))]
+    assert sorted(world.listed(cwd=str(world.folder / "link"))) == sorted(one.id for one in sessions)
+
+
+@pytest.mark.parametrize("cwd", [".", "x", "../x", "~/x", "D:x"])
+def test_a_relative_folder_is_refused_with_what_to_write(world: World, cwd: str) -> None:
+    problem = world.refused(InvalidRequest, operation="list", cwd=cwd)
+    assert "cwd" in str(problem) and "absolute" in (problem.hint or "") and cwd + " " not in str(problem)

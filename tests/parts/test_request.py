@@ -33,6 +33,8 @@ def good(argument: Argument) -> Any:
     """Some allowed value."""
     if argument.type == "integer":
         return argument.low
+    if argument.name == "cwd":
+        return "/word"
     return argument.choices[-1] if argument.type == "choice" else GOOD[argument.type or "string"]
 
 

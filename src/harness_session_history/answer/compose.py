@@ -43,10 +43,10 @@ class Answerer:
         self, request: AnyRequest, handle: IndexHandle, connection: apsw.Connection, cancelled: Callable[[], bool]
     ) -> HistoryResult:
         """The answer to a request from the snapshot as it is. Raises WalkCancelled and Cancelled if the caller has gone."""
-        difference, freshness = self.freshness(handle, request.session_id, cancelled)
-        if difference.pending or handle.catalog.purge or handle.catalog.merge or self._log_is_long():
-            self.found_work()
         views = self._views(handle)
+        difference, freshness = self.freshness(handle, request.session_id, cancelled, views.sources_of(request))
+        if handle.catalog.purge or handle.catalog.merge or self._log_is_long():
+            self.found_work()
         marker: Callable[[str], list[tuple[int, int]]] | None = None
         if isinstance(request, SearchRequest):
             from ..search.query import parse
@@ -109,19 +109,30 @@ class Answerer:
         return files is not None and not compare(files, handle.catalog, session_id).pending
 
     def freshness(
-        self, handle: IndexHandle, session_id: str | None, cancelled: Callable[[], bool]
+        self,
+        handle: IndexHandle,
+        session_id: str | None,
+        cancelled: Callable[[], bool],
+        selected: frozenset[int] | None = None,
     ) -> tuple[Difference, dict[str, Any]]:
-        """How all files, or those of one session, differ from the snapshot; and the ``freshness`` of an answer.
+        """How all files, or the `selected` ones, or those of one session, differ from the snapshot; and the ``freshness`` of an
+        answer. What is not read yet may belong to any selection.
 
         Raises WalkCancelled.
         """
         seen = self.scanner.seen_for(handle.snapshot, cancelled)
         difference = compare(seen, handle.catalog)
+        if difference.pending:
+            self.found_work()
         if session_id is not None:
             own = compare(seen, handle.catalog, session_id)
             # A session that neither the snapshot nor a file name knows may be in any file that is not read yet.
-            if own.counts()["selected"]:
-                difference = own
+            known = bool(handle.catalog.files_of(session_id)) or bool(own.counts()["selected"])
+            difference = own if known else difference.narrowed(frozenset(), handle.catalog, seen.files)
+            if selected is not None and not selected and handle.catalog.files_of(session_id):
+                difference = Difference()
+        elif selected is not None:
+            difference = difference.narrowed(selected, handle.catalog, seen.files)
         return difference, {
             "snapshotAt": iso(handle.catalog.snapshot_at),
             "oldestIndexedAt": iso(difference.oldest_indexed_at),

@@ -59,15 +59,31 @@ class Views:
             selections[asked] = self._filtered(request, self.catalog.key_by_id.values())
         return selections[asked]
 
-    def _filtered(self, request: ListRequest | SearchRequest, leading: Iterable[int]) -> frozenset[int]:
-        """A session's leading file decides for all of its files in scope."""
-        sessions, excluded = self.catalog.sessions, frozenset(self._excluded(request))
+    def sources_of(self, request: Request) -> frozenset[int] | None:
+        """Keys of the session files that `session_id`, `kind` and `cwd` let through, whoever may see them; None for all."""
+        cwd = request.cwd if isinstance(request, (ListRequest, SearchRequest)) else None
+        if request.session_id is None and request.kind == "any" and cwd is None:
+            return None
+        catalog = self.catalog
+        leading = catalog.key_by_id.values() if request.session_id is None else catalog.files_of(request.session_id)[:1]
+        return self._filtered(request, leading, frozenset(catalog.outside))
+
+    def _filtered(
+        self, request: Request, leading: Iterable[int], excluded: frozenset[int] | None = None
+    ) -> frozenset[int]:
+        """A session's leading file decides for all of its files in scope, or for all but those `excluded`."""
+        sessions = self.catalog.sessions
+        cwd = request.cwd if isinstance(request, (ListRequest, SearchRequest)) else None
+        excluded = frozenset(self._excluded(request)) if excluded is None else excluded
         found = [key for key in leading if key not in excluded]
         if request.kind != "any":
             found = [key for key in in_turns(found, _AT_ONCE) if self.kind(sessions[key]) == request.kind]
-        if request.cwd is not None:
-            below = {cwd: cwd_within(cwd, request.cwd) for cwd in {sessions[key].cwd for key in found}}
-            found = [key for key in found if below[sessions[key].cwd]]
+        if cwd is not None:
+            # A folder that is there may be known by another name, of which links are part.
+            folders = {cwd, os.path.realpath(cwd)} if os.path.isabs(cwd) else {cwd}
+            known = {sessions[key].cwd for key in found}
+            below = {one for one in known if any(cwd_within(one, folder) for folder in folders)}
+            found = [key for key in found if sessions[key].cwd in below]
         selected = set(found)
         for files in self.catalog.shared.values():
             if files[0] in selected:

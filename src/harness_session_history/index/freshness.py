@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from msgspec import Struct
 
@@ -18,8 +18,8 @@ from .schema import GONE, SESSION, UNREADABLE, SourceRow
 class Difference(Struct):
     """How the selected files differ from the snapshot.
 
-    `unreachable` roots held nothing that is known. `gone` files were known and have left a folder that is there; the folder of `lost` ones has gone as well, and `away`
-    are those below a root that cannot be reached. The latter two are unavailable.
+    `unreachable` roots held nothing that is known. `gone` files were known and have left a folder that is there; the folder
+    of `lost` ones has gone as well, and `away` are those below a root that cannot be reached. The latter two are unavailable.
     """
 
     indexed: int = 0
@@ -44,6 +44,42 @@ class Difference(Struct):
     @property
     def complete(self) -> bool:
         return not self.pending and not self.unavailable
+
+    def narrowed(self, keys: Collection[int], catalog: Catalog, files: Collection[bytes]) -> Difference:
+        """The part of a difference of all `files` that is about these session files, and about those of which nobody knows
+        yet what they are."""
+
+        def ours(row: SourceRow) -> bool:
+            return row.session is None or row.session in keys
+
+        part = Difference(
+            unreachable=self.unreachable,
+            new=self.new,
+            changed=[(file, row) for file, row in self.changed if ours(row)],
+            unreadable=[(file, row) for file, row in self.unreadable if ours(row)],
+            gone=list(filter(ours, self.gone)),
+            lost=list(filter(ours, self.lost)),
+            away=list(filter(ours, self.away)),
+        )
+        others = len(self.unreadable) + len(self.lost) + len(self.away)
+        part.unavailable = self.unavailable - others + len(part.unreadable) + len(part.lost) + len(part.away)
+        differing = {row.path for _, row in (*part.changed, *part.unreadable)}
+        for key in in_turns(keys, _AT_ONCE):
+            path = catalog.sessions[key].path
+            if path is not None and path in files and path not in differing:
+                part.count(catalog.sources[path], catalog)
+        return part
+
+    def count(self, row: SourceRow, catalog: Catalog) -> None:
+        """Counts a file that is as it was indexed."""
+        if _is_duplicate(row, catalog):
+            self.duplicate += 1
+        else:
+            self.indexed += 1
+        self.damaged += bool(row.damaged)
+        moment = row.indexed_at
+        self.oldest_indexed_at = moment if self.oldest_indexed_at is None else min(self.oldest_indexed_at, moment)
+        self.newest_indexed_at = moment if self.newest_indexed_at is None else max(self.newest_indexed_at, moment)
 
     def counts(self) -> dict[str, int]:
         """The ``freshness.sources`` of an answer."""
@@ -84,7 +120,6 @@ def compare(walk: Walk, catalog: Catalog, session_id: str | None = None) -> Diff
 def _compared(walk: Walk, catalog: Catalog, session_id: str | None) -> Difference:
     difference = Difference()
     sources = catalog.sources
-    oldest = newest = None
     files = walk.files if session_id is None else _own_files(walk, catalog, session_id)
     for path, file in in_turns(files.items(), _AT_ONCE):
         row = sources.get(path)
@@ -100,20 +135,10 @@ def _compared(walk: Walk, catalog: Catalog, session_id: str | None) -> Differenc
                 difference.new.append(file)
             continue
         if row.state == SESSION:
-            if _is_duplicate(row, catalog):
-                difference.duplicate += 1
-            else:
-                difference.indexed += 1
-            if row.damaged:
-                difference.damaged += 1
-            if oldest is None or row.indexed_at < oldest:
-                oldest = row.indexed_at
-            if newest is None or row.indexed_at > newest:
-                newest = row.indexed_at
+            difference.count(row, catalog)
         elif row.state == UNREADABLE:
             difference.unavailable += 1
             difference.unreadable.append((file, row))
-    difference.oldest_indexed_at, difference.newest_indexed_at = oldest, newest
     _add_absent(difference, walk, catalog, session_id)
     return difference
 

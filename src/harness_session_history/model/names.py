@@ -4,14 +4,16 @@ Names are bytes, as the file system gives them: they need not be valid UTF-8.
 
 Working folders, compared as the contract says: by path components, whatever system they come from.
 
-A trailing or doubled separator does not count, ``\\`` and ``/`` are alike, a ``\\\\?\\`` prefix is dropped, and so is
-the case of a drive letter. Nothing is looked up on this machine: the folder may be gone, or be another machine's."""
+A trailing or doubled separator does not count, ``\\`` and ``/`` are alike, a ``\\\\?\\`` prefix is dropped, and so are
+all case under a drive letter and the Unicode form. Nothing is looked up on this machine: the folder may be gone, or be
+another machine's."""
 
 from __future__ import annotations
 
 import datetime
 import os
 import re
+import unicodedata
 from typing import Final
 
 #: Characters of the longest id: a longer one cannot be asked for, so what has one is in no answer.
@@ -102,12 +104,12 @@ _LONG_SHARE: Final = "//?/unc/"
 
 
 def cwd_key(path: str) -> str:
-    """The normal form of a folder. A folder ``a`` holds ``b`` if ``key(b)`` is ``key(a)`` or begins with ``key(a) + "/"``.
+    """The normal form of a folder, in Unicode's form C. A folder ``a`` holds ``b`` if ``key(b)`` is ``key(a)`` or begins with ``key(a) + "/"``.
 
     The key of the root ``/`` is empty, so that it holds every absolute path without a drive; a relative path that
     names nothing is ``.``, which holds only itself.
     """
-    path = path.replace("\\", "/")
+    path = unicodedata.normalize("NFC", path.replace("\\", "/"))
     if path[: len(_LONG_SHARE)].lower() == _LONG_SHARE:
         path = "/" + path[len(_LONG_SHARE) :]
     elif path.startswith(_LONG):
@@ -115,9 +117,14 @@ def cwd_key(path: str) -> str:
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.startswith("/"):
         return "".join("/" + part for part in parts)
-    if parts and parts[0][1:2] == ":":
-        parts[0] = parts[0][0].lower() + parts[0][1:]
+    if parts and parts[0][1:2] == ":":  # (there, systems do not tell cases apart)
+        parts = [part.lower() for part in parts]
     return "/".join(parts) or "."
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a folder is named from a root, whatever system it is of: ``/x``, ``\\\\server\\x``, ``D:\\x``."""
+    return path.startswith(("/", "\\")) or re.match(r"[A-Za-z]:(?:[/\\]|$)", path) is not None
 
 
 def cwd_within(cwd: str | None, folder: str) -> bool:

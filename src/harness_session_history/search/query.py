@@ -254,10 +254,10 @@ def _term(text: str, content: str, quoted: bool, starred: bool) -> Term | None:
         if quoted:
             raise _invalid("has an empty phrase", 'Put at least one word between the quotes, or leave "" out.')
         return None
-    expression, exact = _expression(words, starred)
+    expression, exact = _expression(words, quoted and not starred, starred)
     kind: Literal["word", "phrase", "prefix"] = "phrase" if quoted or len(words) + len(words[0].parts) > 2 else "word"
     kind = "prefix" if starred else kind
-    return Term(text, kind, expression, not exact or (quoted and not starred), words, quoted or starred)
+    return Term(text, kind, expression, not exact, words, quoted or starred)
 
 
 def _words(reading: Reading, inflected: bool) -> tuple[Word, ...]:
@@ -276,12 +276,12 @@ def _words(reading: Reading, inflected: bool) -> tuple[Word, ...]:
     return tuple(words)
 
 
-def _expression(words: tuple[Word, ...], starred: bool) -> tuple[Expression, bool]:
+def _expression(words: tuple[Word, ...], quoted: bool, starred: bool) -> tuple[Expression, bool]:
     """Finds at least ``words`` one behind the other, each in its parts or as a whole; and whether it finds nothing else.
 
     ``"github action"`` must find GitHub action: there ``body`` holds git, hub, action, and ``github`` is in ``whole``.
-    Being in two columns they form no phrase for FTS5, so it is told of the words only. (A phrase in ``whole`` says little:
-    what stands there side by side need not do so in the text.)
+    Being in two columns they form no phrase for FTS5, so it is told of the words only. (In ``whole`` words stand side by
+    side that do not in the text; to look into ``body`` only takes a little longer, and is done where nobody checks.)
     """
     *before, last = words
     ways = prod([word.ways for word in before])
@@ -297,12 +297,13 @@ def _expression(words: tuple[Word, ...], starred: bool) -> tuple[Expression, boo
     each = [*[word.alone for word in before], alone]
     if not few:
         return all_of(each), False
+    named = [Phrase((word.whole,), column="whole") for word in before if word.named]
+    named += [Phrase((word,), prefix, "whole") for word, prefix in wholes if last.named]
+    exact &= not quoted and not (before and named)
     found: list[Expression] = []
     for runs, (end, prefix) in product(product(*[word.runs for word in before]), ends):
         tokens = (*[token for run in runs for token in run], *end)
-        found.append(Phrase(tokens, prefix, "body" if len(tokens) > 1 else ""))
-    named = [Phrase((word.whole,), column="whole") for word in before if word.named]
-    named += [Phrase((word,), prefix, "whole") for word, prefix in wholes if last.named]
+        found.append(Phrase(tokens, prefix, "body" if exact and len(tokens) > 1 else ""))
     if before and named:
-        return any_of([*found, all_of([*each, any_of(named)])]), False
+        found.append(all_of([*each, any_of(named)]))
     return any_of(found), exact

@@ -131,6 +131,94 @@ def test_a_long_text_holds_what_its_part_holds_and_its_snippet_shows_it(
     check_places(*text_and_query, chars, before, behind)
 
 
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("BurntSushi/ripgrep", "see burntsushi/ripgrep"),
+        ("burntsushi/ripgrep", "see BurntSushi/ripgrep"),
+        ("NousResearch/herm*", "by nousresearch/hermes"),
+        ("nousresearch/herm*", "by NousResearch/Hermes"),
+        ("foo_bar/bazQux", "in fooBar/bazqux"),
+        ('"512 kb"', "of 512 kB"),
+        ("verify/deploys", "the VerificationDeployments"),
+        ("verifyDeploys", "the VerificationDeployments"),
+        ("retry-policies.deploys", "a RetryPolicy, deployment"),
+        ("analyse", "an analysis"),
+        ("analysis", "we analysed"),
+        ("analyzed", "two analyses"),
+        ("emphasis", "emphasized"),
+        ("synthesize", "a synthesis"),
+        ("a", "the ǡ"),
+        ("aeon", "ǣon"),
+        ("احمد", "أحمد"),
+        ("أحمد", "احمد"),
+        ("مسئول", "مسيول"),
+        ("کتاب", "كتاب"),
+        ("مدرسه", "مدرسة"),
+        ("ѐ", "е"),
+    ],
+)
+def test_words_are_found_however_they_are_put_together_inflected_or_marked(query: str, text: str) -> None:
+    check_index_and_text(text, query)
+    assert Matcher(parse(query)).held(text) == {0}
+
+
+@pytest.mark.parametrize("several", [7, 40, 4000])
+@pytest.mark.parametrize(
+    ("query", "noise", "hit"),
+    [
+        ("user", "useState ", "the user"),
+        ("set", "SELECT ", "we set it"),
+        ("date", "DATABASE_URL ", "a date"),
+        ("date", "getData() ", "a date"),
+        ("app", "API ", "the app"),
+        ("deploy", "deplorable Deplete DEPLOT ", "deployed"),
+        ('"users"', "user User USER ", "users"),
+    ],
+)
+def test_a_word_is_shown_behind_any_number_of_its_look_alikes(several: int, query: str, noise: str, hit: str) -> None:
+    text = noise * several + "then " + hit + " came. " + noise * several
+    matcher = Matcher(parse(query))
+    snippet, _ = matcher.snippet(text, 80)
+    ((start, end),) = matcher.marker()(snippet)
+    assert hit in snippet and snippet[start:end] in hit
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "typed"),
+    [
+        ("k8s", "the k8s cluster", {0}),
+        ("k8s", "our k8 notes", set()),
+        ("https ios", "http, iOS", {1}),
+        ("deploy", "Deploy", {0}),
+        ("deploy", "deployed", set()),
+        ("maxRetryCount", "max_retry_count", {0}),
+        ("retries", "maxRetryCount", set()),
+        ("retries", "maxRetries", {0}),
+        ('"retries" retr*', "retries", {0, 1}),
+    ],
+)
+def test_the_form_that_was_typed_is_told_from_its_stem(query: str, text: str, typed: set[int]) -> None:
+    assert Matcher(parse(query)).typed(text) == typed
+
+
+@pytest.mark.parametrize("chars", [80, 81, 82, 83, 84, 85, 160, 320, 800])
+def test_a_snippet_is_cut_between_words(chars: int) -> None:
+    for filler in (
+        "the saturated connection pool ",
+        "in src/db/connection_pool.ts:120 ",
+        "किताब पढ़ना ",
+        "e\u0301te\u0301 Größe ",
+    ):
+        text = filler * 60 + "target " + filler * 60
+        snippet, _ = Matcher(parse("target")).snippet(text, chars)
+        inner = snippet.removeprefix("…").removesuffix("…")
+        assert "target" in inner and chars - 40 <= len(snippet) <= chars
+        start = text.index(inner)
+        before, behind = text[start - 1 : start + 1], text[start + len(inner) - 1 : start + len(inner) + 1]
+        assert " " in before and " " in behind, (before, behind)
+
+
 @pytest.mark.slow
 @given(texts_and_queries, st.integers(80, 200), st.integers(0, 300), st.integers(0, 300))
 @settings(max_examples=6000, deadline=None)

@@ -72,10 +72,45 @@ def test_marks_that_are_vowels_are_kept() -> None:
         ("مُحَمَّد", "محمد"),
         ("שָׁלוֹם", "שלום"),
         ("⼀", "一"),
+        *[
+            pair.split("/")
+            for pair in [
+                "ễ/e",
+                "ǡ/a",
+                "ǣ/ae",
+                "ѝ/и",
+                "ά/α",
+                "å/a",
+                "ü/u",
+                "æ/ae",
+                "ø/o",
+                "أ/ا",
+                "إ/ا",
+                "آ/ا",
+                "ٱ/ا",
+                "ؤ/و",
+                "ئ/ي",
+                "ى/ي",
+                "ی/ي",
+                "ک/ك",
+                "ة/ه",
+                "ﻹ/لا",
+                "kB/kb",
+                "pH/ph",
+            ]
+        ],
     ],
 )
 def test_spellings_of_one_word_are_one(one: str, other: str) -> None:
     assert words_of(one) == words_of(other)
+
+
+@pytest.mark.parametrize(
+    "pair", ["й/и", "ї/і", "ў/у", "क़/क", "が/か", "っ/つ", "国/國", "ü/ue", "٣/3", "colour/color", "organise/organize"]
+)
+def test_words_that_are_no_spellings_of_one_stay_apart(pair: str) -> None:
+    one, other = pair.split("/")
+    assert found(one, other) == found(other, one) == []
 
 
 def test_a_soft_hyphen_leaves_the_word_and_its_parts_findable() -> None:

@@ -50,7 +50,7 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def while_reading(monkeypatch: pytest.MonkeyPatch, happen: Callable[[str], None]) -> None:
     """Something happens to each file just after its last byte was read."""
-    plain = transcript._fingerprints
+    plain = transcript._fingerprint
     path_of: dict[int, str] = {}
     opened = files._open
 
@@ -59,13 +59,13 @@ def while_reading(monkeypatch: pytest.MonkeyPatch, happen: Callable[[str], None]
         path_of[descriptor] = str(path)
         return descriptor, identity
 
-    def then(descriptor: int, facts: Any) -> tuple[bytes, bytes]:
+    def then(descriptor: int, facts: Any) -> int:
         found = plain(descriptor, facts)
         happen(path_of[descriptor])
         return found
 
     monkeypatch.setattr(files, "_open", remember)
-    monkeypatch.setattr(transcript, "_fingerprints", then)
+    monkeypatch.setattr(transcript, "_fingerprint", then)
 
 
 # -- freshness -----------------------------------------------------------------------------------------------------------
@@ -843,6 +843,26 @@ def rewritten_within_and_grown(world: World) -> tuple[SessionBuilder, str]:
     return session, changed
 
 
+@pytest.fixture
+def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are compared as only long ones are, and by so few samples that a change in the midst is between them."""
+    monkeypatch.setattr(LIMITS, "whole_bytes", 0)
+    monkeypatch.setattr(transcript, "_SAMPLES", 1)
+
+
+@pytest.mark.parametrize("by", ["whole", "samples"])
+def test_a_change_in_the_midst_of_the_same_length_is_seen_though_the_file_grew(
+    world: World, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    if by == "samples":
+        monkeypatch.setattr(LIMITS, "whole_bytes", 0)
+    rewritten_within_and_grown(world)
+    answer = world.search("removed")
+    assert [hit["snippet"] for hit in answer["results"]] == ["the password is removed"] and answer["complete"]
+    assert world.texts("hunter1") == []
+
+
+@pytest.mark.usefixtures("few_samples")
 def test_a_file_that_was_rewritten_within_and_has_grown_is_read_anew_once_that_shows(world: World) -> None:
     rewritten_within_and_grown(world)
     answer = world.search("hunter1", refresh=True)
@@ -850,6 +870,7 @@ def test_a_file_that_was_rewritten_within_and_has_grown_is_read_anew_once_that_s
     assert world.texts("removed") == ["the password is removed"]
 
 
+@pytest.mark.usefixtures("few_samples")
 def test_an_answer_that_meets_a_file_that_was_rewritten_within_has_it_read_anew(world: World) -> None:
     session, _ = rewritten_within_and_grown(world)
     world.refresh()  # as far as anybody can see it has only grown
@@ -861,6 +882,7 @@ def test_an_answer_that_meets_a_file_that_was_rewritten_within_has_it_read_anew(
     assert world.texts("removed", refresh=False) == ["the password is removed"]
 
 
+@pytest.mark.usefixtures("few_samples")
 def test_what_is_opened_in_a_file_that_was_rewritten_within_is_read_anew(world: World) -> None:
     session, changed = rewritten_within_and_grown(world)
     with contextlib.suppress(CitationUnavailable):  # (where it shows only when the bytes are read)
@@ -868,6 +890,7 @@ def test_what_is_opened_in_a_file_that_was_rewritten_within_is_read_anew(world: 
     assert world.opened(session, changed, refresh=True)[2] == "the password is removed"
 
 
+@pytest.mark.usefixtures("few_samples")
 def test_a_hint_that_meets_a_file_that_was_rewritten_within_has_it_read_anew(world: World) -> None:
     rewritten_within_and_grown(world)
     world.search("password removed")

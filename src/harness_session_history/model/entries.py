@@ -61,7 +61,8 @@ class Facts(msgspec.Struct):
 
     Times are milliseconds since the epoch. ``offset`` lies just after the last LF; ``open_tail`` says that records of
     an unterminated last line were counted although it lies after ``offset``, ``torn_tail`` that such a line holds bytes
-    that could not be read (not part of ``damaged``). ``tail_hash`` ends at ``size`` with an open tail, else at ``offset``.
+    that could not be read (not part of ``damaged``). ``fingerprint`` is of what was
+    read: up to ``size`` with an open tail, else to ``offset``.
     """
 
     session_id: str = ""
@@ -84,8 +85,7 @@ class Facts(msgspec.Struct):
     last_id: int | None = None
     damaged: int = 0
     damaged_lines: list[int] = []
-    head_hash: bytes = b""
-    tail_hash: bytes = b""
+    fingerprint: int = 0
     size: int = 0
 
     @property

@@ -46,6 +46,8 @@ class Limits(Struct):
     """Initial extent of a session that is written while it is read: one node for this many bytes of its file."""
     block_bytes: int = 1 << 20
     """Read from a transcript at a time."""
+    whole_bytes: int = 4 << 20
+    """Up to here all that was read of a transcript is compared before an append is read on; beyond, samples of it."""
     chunk_nodes: int = 32_768
     """Entries of a transcript that are handed on together, at most."""
     long_wal_bytes: int = 20 << 20

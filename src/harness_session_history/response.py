@@ -72,6 +72,7 @@ class Freshness(TypedDict):
     newestIndexedAt: Annotated[str | None, "when the latest session was indexed"]
     checkedAt: Annotated[str, "when the files' metadata were compared"]
     sources: Annotated[Sources, "counts of session files"]
+    note: NotRequired[Annotated[str, "where no root holds a session: which roots, and what they hold instead"]]
 
 
 class Answer(TypedDict):

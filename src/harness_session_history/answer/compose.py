@@ -20,6 +20,7 @@ from ..request import AnyRequest, OpenRequest, SearchRequest
 from ..response import WARNING, HistoryResult, iso
 from ..search.bm25 import Weigher
 from .branch import Snapshot, Work
+from .empty import without_sessions
 from .sessions import Views
 
 T = TypeVar("T")
@@ -124,6 +125,7 @@ class Answerer:
         difference = compare(seen, handle.catalog)
         if difference.pending:
             self.found_work()
+        nothing = without_sessions(seen, difference, handle.catalog)
         if session_id is not None:
             own = compare(seen, handle.catalog, session_id)
             # A session that neither the snapshot nor a file name knows may be in any file that is not read yet.
@@ -139,6 +141,7 @@ class Answerer:
             "newestIndexedAt": iso(difference.newest_indexed_at),
             "checkedAt": iso(int((time.time() - (time.monotonic() - seen.started)) * 1000)),
             "sources": difference.counts(),
+            **({"note": nothing} if nothing else {}),
         }
 
     def _views(self, handle: IndexHandle) -> Views:

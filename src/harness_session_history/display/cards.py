@@ -174,9 +174,10 @@ class _Cards:
         return [Card("said", [Piece(text, "dim")], [])]
 
     def listed(self) -> list[Card]:
-        head = self._head(
-            [Piece("Past sessions: ", "dim"), Piece(words.found(self.result), "bold")], self._more("updatedAt")
-        )
+        title = [Piece("Past sessions: ", "dim"), Piece(words.found(self.result), "bold")]
+        filters = [] if self.items else self.commands.filters(FILTERS)
+        none = [said(f"none is left by {' and '.join(filters)}")] if filters else []
+        head = self._head(title, [*none, *self._more("updatedAt")])
         return [head, *(self._past(view, number) for number, view in enumerate(self.items, 1))]
 
     def _past(self, view: Answer, number: int) -> Card:

@@ -213,9 +213,11 @@ def freshness(result: Answer, *, local: bool = False, filters: Sequence[str] = (
     if pending := sources.get("pendingMaintenance"):
         aside.append(f"{pending:,} {'waits' if pending == 1 else 'wait'} for background indexing")
     tail = "".join(f"; {item}" for item in aside) + "."
+    if note := one_line(state.get("note"), 4 * PATH_CHARS):
+        return Freshness("warn", "No sessions", note + tail, "doctor")
     if result.get("complete") is True and not lacking:
         if not selected:
-            return _nothing_selected(result, tail, filters)
+            return _nothing_selected(tail, filters)
         checked = f", checked {when(state.get('checkedAt'), local=local)}" if state.get("checkedAt") else ""
         whole = "the one session is" if selected == 1 else f"all {selected:,} sessions are"
         return Freshness("good", "Complete", f"{whole} indexed as on disk{checked}{tail}")
@@ -228,8 +230,8 @@ def freshness(result: Answer, *, local: bool = False, filters: Sequence[str] = (
     return Freshness("warn", "Incomplete", f"of {count(selected, 'session file')}, {reasons}{tail}", cure)
 
 
-def _nothing_selected(result: Answer, tail: str, filters: Sequence[str]) -> Freshness:
+def _nothing_selected(tail: str, filters: Sequence[str]) -> Freshness:
     if filters:
-        said = f"{', '.join(filters)} {'leaves' if len(filters) == 1 else 'leave'} no session to look in{tail}"
-        return Freshness("warn", "No sessions", said)
-    return Freshness("warn", "No sessions", f"there is no Pi session file to look in{tail}", "doctor")
+        said = f"{', '.join(filters)} {'leaves' if len(filters) == 1 else 'leave'} no session to look in"
+        return Freshness("warn", "No sessions", said + tail)
+    return Freshness("warn", "No sessions", f"no session file is in scope of this call{tail}", "doctor")

@@ -253,7 +253,7 @@ def test_freshness_is_not_green_without_complete_true() -> None:
 def test_freshness_is_not_green_where_there_is_nothing_to_search() -> None:
     page = Page(render_html(search([], fresh=freshness(0))))
     assert "hsh-good" not in page.classes
-    assert "there is no Pi session file" in page.words
+    assert "no session file is in scope" in page.words
 
 
 def test_freshness_names_every_reason() -> None:

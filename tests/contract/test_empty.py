@@ -71,7 +71,7 @@ def test_what_a_filter_left_outside_is_said_with_the_filter(world: World, capsys
     session: SessionBuilder = world.say("a", "a plover", cwd="/w/here")
     said = shell(world, capsys, "search", "plover", "--cwd", "/w/elsewhere")
     assert "filters: 1 entry matches without --cwd /w/elsewhere\n" in said
-    assert session.id not in said
+    assert session.id not in said and said.endswith(" search plover\n")
     since = shell(world, capsys, "search", "plover", "--since", "2199-01-01", "--roles", "user")
     assert "filters: 1 entry matches without --since 2199-01-01, --roles user\n" in since
 
@@ -81,6 +81,6 @@ def test_a_list_from_which_a_filter_left_nothing_names_the_filter(
 ) -> None:
     world.say("a", "a plover", cwd="/w/here")
     assert "none is left by --since 2199-01-01\n" in shell(world, capsys, "list", "--since", "2199-01-01")
-    assert "none is left by --kind child and --cwd /w/else\n" in shell(
+    assert "No sessions: --kind child, --cwd /w/else leave no session to look in.\n" in shell(
         world, capsys, "list", "--cwd", "/w/else", "--kind", "child"
     )

@@ -175,7 +175,8 @@ class _Cards:
 
     def listed(self) -> list[Card]:
         title = [Piece("Past sessions: ", "dim"), Piece(words.found(self.result), "bold")]
-        filters = [] if self.items else self.commands.filters(FILTERS)
+        nothing_selected = not ((self.result.get("freshness") or {}).get("sources") or {}).get("selected")
+        filters = [] if self.items or nothing_selected else self.commands.filters(FILTERS)
         none = [said(f"none is left by {' and '.join(filters)}")] if filters else []
         head = self._head(title, [*none, *self._more("updatedAt")])
         return [head, *(self._past(view, number) for number, view in enumerate(self.items, 1))]

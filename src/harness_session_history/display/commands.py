@@ -43,9 +43,9 @@ class Commands(NamedTuple):
         return [self.argument(name, value) for name, value in _extra(view, visible).items()]
 
     def again(self, **changed: Any) -> str | None:
-        """The same call with some arguments changed; only these arguments where the call is not known."""
+        """The same call with some arguments changed (None: left away); only these arguments where the call is not known."""
         if "operation" in self.asked:
-            return self.call({**self.asked, **changed})
+            return self.call({name: value for name, value in {**self.asked, **changed}.items() if value is not None})
         return " ".join(self.argument(name, value) for name, value in changed.items())
 
     def filters(self, among: Sequence[str]) -> list[str]:

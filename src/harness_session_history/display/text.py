@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from . import words
 from .cards import Card, Line, cards
-from .commands import Commands, in_tool
+from .commands import FILTERS, Commands, in_tool
 from .words import Answer
 
 #: Code points of a snippet in a text, where the caller names no number: enough to judge a hit by, half the cost of a hit.
@@ -123,6 +123,8 @@ def _next(answer: Answer, commands: Commands, shown: list[Card]) -> str:
     if not answer.get("results", True) and (suggestion := hints.get("suggestion")):
         again = commands.again(query=suggestion) if commands.asked else commands.call({"query": suggestion})
         return f"Next: {again}" if again else ""
+    if hints.get("outsideFilters") and commands.asked and (again := commands.again(**dict.fromkeys(FILTERS))):
+        return f"Next: without filters: {again}"
     if commands.cite and any(card.cite for card in shown):
         return f"Next: open a citation: {commands.cite}"
     if answer.get("operation") == "search":

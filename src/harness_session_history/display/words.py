@@ -185,7 +185,7 @@ def notes(result: Answer) -> list[str]:
             "Left out, because the transcript no longer says what was indexed: hits of "
             f"{count(len(gone), 'session')}{more} ({', '.join(gone)}{more})."
         )
-    if result.get("currentSession") == "unknown":
+    if result.get("currentSession") == "unknown" and result.get("results"):
         said.append("The calling session is not known, so its own entries may be among these.")
     return said
 

@@ -198,6 +198,24 @@ def test_scripts_without_spaces_match_anywhere(world: World) -> None:
 def test_escape_sequences_do_not_glue_or_split_words(world: World) -> None:
     world.say("a", "\x1b[32mgreen\x1b[0mword and dash\u00ading and left\x1b[0mright")
     assert len(world.texts("green")) == 1 and len(world.texts("word")) == 1
+    for query, marked in (
+        ("green", "green"),
+        ('"word and"', "word and"),
+        ("greenword", "greenword"),
+        ("right", "right"),
+    ):
+        result = world.search(query)
+        (start, end), *_ = result.marks[0]
+        assert result["results"][0]["snippet"][start:end] == marked
+
+
+@pytest.mark.parametrize("before", ["", "\x1b[1mfil\x1b[0mler\x1b[1m and more\x1b[0m " * 40])
+def test_a_snippet_shows_the_word_that_a_removed_escape_sequence_glued(world: World, before: str) -> None:
+    world.say("a", f"{before}then \x1b[32mgreen\x1b[0mword came " + "\x1b[1mno\x1b[0mthing " * 100)
+    for query in ("green", "greenword", '"word came"'):
+        result = world.search(query, snippet_chars=80)
+        snippet = result["results"][0]["snippet"]
+        assert "then greenword came" in snippet and result.marks[0]
 
 
 def test_a_query_with_a_supplementary_character_works(world: World) -> None:

@@ -108,7 +108,7 @@ def _search(
                 "entry": hit.entry.entry_id,
                 "role": ROLES[hit.entry.role],
                 **({"author": hit.entry.author} if hit.entry.author else {}),
-                "snippet": matcher.snippet(hit.entry.text, snippet_chars)[0],
+                "snippet": matcher.snippet(hit.entry.text, snippet_chars, hit.entry.apart)[0],
             }
             for hit in hits
         ],

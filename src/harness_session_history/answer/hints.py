@@ -152,7 +152,7 @@ class _Helper:
         for located in self.evidence.locate_many(rows):
             self.check()
             entry = self.evidence.hydrate([located])[0]
-            if entry is not None and matcher.holds(entry.text):
+            if entry is not None and matcher.holds(entry.text, entry.apart):
                 held.append(located.row)
         return held
 

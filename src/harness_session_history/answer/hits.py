@@ -163,7 +163,7 @@ class Finder:
                 if session.session_id not in self.unavailable:
                     self.unavailable.append(session.session_id)
                 continue
-            if verify and not self.matcher.holds(entry.text):
+            if verify and not self.matcher.holds(entry.text, entry.apart):
                 return None
             visible = not self.evidence.hidden(located.row)
             named = dict.fromkeys(self.views.catalog.sessions[copy.session].session_id for copy in copies[at + 1 :])
@@ -174,7 +174,7 @@ class Finder:
 
 def render(hit: Hit, views: Views, matcher: Matcher, snippet_chars: int) -> dict[str, Any]:
     """A hit as it stands in an answer."""
-    snippet, cut = matcher.snippet(hit.entry.text, snippet_chars)
+    snippet, cut = matcher.snippet(hit.entry.text, snippet_chars, hit.entry.apart)
     session_id, entry_id = hit.session.session_id, hit.entry.entry_id
     shown: dict[str, Any] = {
         "citation": {"sessionId": session_id, "entryId": entry_id},

@@ -105,7 +105,7 @@ class Nearest:
         hits, _ = finder.take(rows, len(rows), diverse=False, verify=False)
         found = []
         for hit in hits:
-            held = frozenset(matcher.held(hit.entry.text))
+            held = frozenset(matcher.held(hit.entry.text, hit.entry.apart))
             if held:
                 parts = beside[rows[hit.place]]
                 own = sum([wanted[at].weight for at in held])
@@ -123,7 +123,7 @@ class Nearest:
         for row, _ in self.neighbours(near.hit.located.row):
             for located in self.evidence.locate_many([row]):
                 entry = self.evidence.hydrate([located])[0]
-                found |= set() if entry is None else matcher.held(entry.text)
+                found |= set() if entry is None else matcher.held(entry.text, entry.apart)
         return frozenset(found - near.held)
 
     def _is_within(self, row: int) -> bool:

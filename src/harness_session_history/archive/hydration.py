@@ -16,7 +16,7 @@ from ..model.entries import ASSISTANT, entry_key, linear_id, milliseconds
 from ..model.sources import FileIdentity
 from ..text.clean import one_line
 from .files import Unreadable, opened, read_at
-from .projection import DetailBlock, Part, ToolCall, parts, text_of, tool_calls, view_of
+from .projection import DetailBlock, Part, ToolCall, parts, project, text_of, tool_calls, view_of
 from .records import loads, read_line, unpaired
 
 __all__ = ["Hydrated", "Hydration", "Unreadable", "Wanted", "hydrate", "tool_statuses"]
@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
 class Hydrated(msgspec.Struct):
     """A verified user or assistant entry.
 
-    ``text`` is what was indexed; ``view`` the same with ``[image]`` where an image stands; ``parts`` also holds the
+    ``text`` is what was indexed; ``apart``, if not empty, how the index read it (see ``text.clean.searchable``); ``view`` the same with ``[image]`` where an image stands; ``parts`` also holds the
     other placeholders. Names are cleaned and bounded.
     """
 
@@ -52,6 +52,7 @@ class Hydrated(msgspec.Struct):
     role: int
     time: int | None
     text: str
+    apart: str
     view: str
     parts: list[Part]
     tools: list[ToolCall]
@@ -151,6 +152,7 @@ def _hydrate(descriptor: int, size: int, wanted: Wanted, numbers: _Numbers) -> H
         wanted.role,
         time,
         text,
+        project(wanted.role, content)[1],
         view_of(pieces),
         pieces,
         tool_calls(content) if wanted.role == ASSISTANT else [],

@@ -61,7 +61,7 @@ _MARKER: Final = re.compile(r"\s*<!--\s*persistent-harness-input:(?:(?!-->).)*--
 _MARKER_START: Final = "persistent-harness-input:"
 
 
-def project(role: int, content: str | Sequence[Block]) -> tuple[str, str]:
+def project(role: int, content: str | Sequence[Block] | Sequence[DetailBlock]) -> tuple[str, str]:
     """(text, search text) of a message: the text blocks joined by a blank line, cleaned; both "" without text.
 
     The search text is "" unless the index should read the entry differently (see ``searchable``).

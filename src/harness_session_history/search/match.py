@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
@@ -61,7 +62,7 @@ class Matcher:
         self._prefixes = tuple([name for pattern in self._patterns if pattern.prefix for name in pattern.compounds])
         self._needles = tuple(dict.fromkeys(needle for pattern in self._patterns for needle in pattern.needles))
         self._reach = max([pattern.size for pattern in self._patterns], default=1) - 1
-        self._places: dict[str, Sequence[Place]] = {}
+        self._places: dict[tuple[str, str], Sequence[Place]] = {}
         self._typed: dict[tuple[int, str], bool] = {}
         self._marks: dict[str, list[tuple[int, int]]] = {}
 
@@ -69,34 +70,41 @@ class Matcher:
     def _exact(self) -> list[Pattern]:
         return [Pattern(term, True) for term in self._query.terms]
 
-    def places(self, text: str) -> Sequence[Place]:
-        """Every place of every term in ``text``, by start, end and term."""
-        known = self._places.get(text)
+    def places(self, text: str, apart: str = "") -> Sequence[Place]:
+        """Every place of every term in ``text``, by start, end and term.
+
+        ``apart``, here and below: the text with spaces where something was removed between two words, if the index read it
+        so (``Hydrated.apart``).
+        """
+        known = self._places.get((text, apart))
         if known is None:
             if len(self._places) >= REMEMBERED:
                 self._places.clear()
-            parts = [(0, text)] if len(text) <= WHOLE else self._worth_reading(text)
-            known = self._places[text] = [place for begin, part in parts for place in self._found(Reading(part), begin)]
+            known = self._read(text)
+            if apart:
+                known = sorted({*known, *_closed(self._read(apart), apart, text)})
+            self._places[text, apart] = known
         return known
 
-    def held(self, text: str) -> set[int]:
+    def held(self, text: str, apart: str = "") -> set[int]:
         """Numbers of the terms that stand in ``text``."""
-        return {place.term for place in self.places(text)}
+        return {place.term for place in self.places(text, apart)}
 
-    def holds(self, text: str) -> bool:
+    def holds(self, text: str, apart: str = "") -> bool:
         """Whether ``text`` holds the terms that the index alone cannot tell (``literal``)."""
-        return not self._literal or any(self._literal <= self.held(part) for part in self._parts(text))
+        return not self._literal or any(self._literal <= self.held(*part) for part in self._parts(text, apart))
 
-    def typed(self, text: str) -> set[int]:
+    def typed(self, text: str, apart: str = "") -> set[int]:
         """Numbers of the terms that stand in ``text`` in the form that was typed: its words as such, not only their stems."""
-        return {place.term for place in self.places(text) if self._is_typed(place.term, text[place.start : place.end])}
+        places = self.places(text, apart)
+        return {place.term for place in places if self._is_typed(place.term, text[place.start : place.end])}
 
     def marker(self) -> Callable[[str], list[tuple[int, int]]]:
         """What gives the (start, end) of each place of a term in a snippet of this matcher, or in any text. It keeps no text."""
         query, known = self._query, self._marks
         return lambda snippet: known[snippet] if snippet in known else [p[:2] for p in Matcher(query).places(snippet)]
 
-    def snippet(self, text: str, chars: int) -> tuple[str, bool]:
+    def snippet(self, text: str, chars: int, apart: str = "") -> tuple[str, bool]:
         """At most ``chars`` code points of ``text`` holding as many of the terms as possible, and whether it was cut.
 
         A cut side ends with ``…``, which counts. Of windows with as many terms the one with the longer and rarer ones
@@ -104,26 +112,32 @@ class Matcher:
         one alone is longer than the limit).
         """
         if len(text) <= chars:
+            if apart:
+                self._marks[text] = [place[:2] for place in self.places(text, apart)]
             return text, False
-        for part in self._parts(text):
-            places = self.places(part)
+        for part in self._parts(text, apart):
+            places = self.places(*part)
             stretch, terms = self._best(places, chars - 2)
             if terms == len(self._patterns):
                 break
         begin, stop = _window(text, chars, *stretch)
-        if stop > len(part):
-            places = self.places(text)
+        if stop > len(part[0]):
+            places = self.places(text, apart)
         snippet = ("…" if begin else "") + text[begin:stop] + ("…" if stop < len(text) else "")
         shift = (begin > 0) - begin
         self._marks[snippet] = [(p.start + shift, p.end + shift) for p in places if begin <= p.start and p.end <= stop]
         return snippet, True
 
-    def _parts(self, text: str) -> Iterator[str]:
+    def _parts(self, text: str, apart: str) -> Iterator[tuple[str, str]]:
         """The text, but first the beginning of a long one of which nobody asked for all places: it may be enough."""
-        beginning = _BEGINNING.match(text) if len(text) > WHOLE and text not in self._places else None
-        if beginning is not None:
-            yield beginning[0]
-        yield text
+        first = len(text) > WHOLE and not apart and (text, apart) not in self._places and _BEGINNING.match(text)
+        if first:
+            yield first[0], ""
+        yield text, apart
+
+    def _read(self, text: str) -> list[Place]:
+        parts = [(0, text)] if len(text) <= WHOLE else self._worth_reading(text)
+        return [place for begin, part in parts for place in self._found(Reading(part), begin)]
 
     def _found(self, reading: Reading, begin: int) -> list[Place]:
         """The places of the terms in a part of a text that begins at ``begin``."""
@@ -225,6 +239,16 @@ _NEUTRAL = _Neutral()
 def _tells_all(text: str) -> bool:
     """Whether all words of ``text`` stand in it folded when it is only brought to lower case."""
     return text.isascii() or all(map(_NEUTRAL.__getitem__, foreign_characters(text)))
+
+
+def _closed(places: list[Place], apart: str, text: str) -> Iterator[Place]:
+    """Where places in ``apart`` stand in ``text``."""
+    gaps: list[int] = []
+    for at, character in enumerate(apart):
+        if text[at - len(gaps) : at - len(gaps) + 1] != character:
+            gaps.append(at)
+    for start, end, term in places:
+        yield Place(start - bisect_left(gaps, start), end - bisect_left(gaps, end), term)
 
 
 def _window(text: str, chars: int, start: int, end: int) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
@@ -67,6 +67,7 @@ class Finder:
         self.unavailable: list[str] = []
         self.gave_up = False
         self._seen: set[int] = set()
+        self._read: dict[int, Hydrated | None] = {}
         self._places = count()
 
     def take(
@@ -119,6 +120,21 @@ class Finder:
                     return sorted(hits, key=lambda one: one.place), False
         return sorted(hits, key=lambda one: one.place), False
 
+    def typed(self, rows: Sequence[int]) -> list[set[int]]:
+        """For each row the numbers of the terms that stand in its entry in the form that was typed."""
+        found = []
+        for row in rows:
+            self.check()
+            located = self.evidence.locate(row)
+            entry = None if located is None else self._entry(located)
+            found.append(set() if entry is None else self.matcher.typed(entry.text))
+        return found
+
+    def _entry(self, located: Located) -> Hydrated | None:
+        if located.row not in self._read:
+            self._read[located.row] = self.evidence.hydrate([located])[0]
+        return self._read[located.row]
+
     def _groups(self, rows: Iterable[int]) -> Iterator[Group]:
         """Copies of one entry together, at the place of the first: where it was written first comes first."""
         for place, row in zip(self._places, rows, strict=False):
@@ -157,7 +173,7 @@ class Finder:
         """The first copy whose bytes still say what was indexed, if it really matches."""
         place, copies = group
         for at, located in enumerate(copies):
-            entry = self.evidence.hydrate([located])[0]
+            entry = self._entry(located)
             session = self.views.catalog.sessions[located.session]
             if entry is None:
                 if session.session_id not in self.unavailable:

@@ -30,7 +30,7 @@ def search(
     """The part of a search answer that comes from the snapshot, and what marks the matched words in its snippets."""
     matcher = Matcher(query)
     finder = Finder(connection, views, searcher.scope, matcher, check)
-    rows, beyond = ordered_rows(searcher, query, request.sort)
+    rows, beyond = ordered_rows(searcher, query, request.sort, finder.typed)
     hits, more = finder.take(
         rows,
         request.limit,

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 
 K1, B = 1.2, 0.75
+#: Of each phrase so many places in a row are kept.
+MOST_PLACES = 40
 
 
 class Weigher:
@@ -25,7 +27,10 @@ class Weigher:
         self._revision: int | None = None
         self._mean = 0.0
         self._rarities: Sequence[float] = (1.0,)
-        self._groups: Sequence[int] = ()
+        self._groups: Sequence[tuple[int, int]] = ()
+        #: Where the terms stand in the body of each row that was scored: of each of several terms the places, from the first
+        #: to the last word.
+        self.places: dict[int, list[list[tuple[int, int]]]] = {}
         connection.register_fts5_function("weigh", self._weigh)
 
     def follow(self, revision: int) -> None:
@@ -37,7 +42,10 @@ class Weigher:
     def set(self, terms: Sequence[Term], rarities: Sequence[float]) -> None:
         """What rows are scored for from now on."""
         self._rarities = rarities
-        self._groups = [at for at, term in enumerate(terms) for _ in term.expression.phrases]
+        self.places = {}
+        self._groups = [
+            (at, len(phrase.words) - 1) for at, term in enumerate(terms) for phrase in term.expression.phrases
+        ]
 
     def _weigh(self, api: apsw.FTS5ExtensionApi, *_: object) -> float:
         if not self._mean:
@@ -48,7 +56,11 @@ class Weigher:
             count = api.inst_count
             return rarities[0] * count * (K1 + 1) / (count + norm)
         counts = [0] * len(rarities)
-        for phrase, group in enumerate(self._groups):
-            for column in api.phrase_locations(phrase):
-                counts[group] += len(column)
+        places: list[list[tuple[int, int]]] = [[] for _ in rarities]
+        for phrase, (group, more) in enumerate(self._groups):
+            body, *others = api.phrase_locations(phrase)
+            if body:
+                places[group] += [(at, at + more) for at in body[:MOST_PLACES]]
+            counts[group] += len(body) + sum(map(len, others))
+        self.places[api.rowid] = places
         return sum([r * c * (K1 + 1) / (c + norm) for r, c in zip(rarities, counts, strict=True) if c])

@@ -17,7 +17,9 @@ from functools import partial
 from itertools import groupby
 from typing import TypeAlias
 
+from ..text.tokens import stems
 from .expression import Expression
+from .nearness import nearness
 from .query import Query, Term, conjunction
 from .scan import NEVER, Row, Scanner
 
@@ -28,11 +30,18 @@ PER_SESSION = 200
 #: Of more terms than this fewer rows are ranked: each of them costs more to find and to score. A prefix, which stands for
 #: many words, counts as so many terms.
 FEW_TERMS, AS_TERMS = 8, 32
+#: How near the terms stand is compared for so many of the best rows, and for fewer whether they stand as they were typed:
+#: few where the typed word is its own stem, so that most of its forms are alike.
+COMPARED, READ, READ_OF_STEMS = 300, 100, 30
+#: What it is worth that the terms stand as they were typed: more than how often they stand.
+EXACT = 10.0
 #: About so many rows are looked for at once where nobody knows how many will be wanted.
 AT_ONCE = 1000
 
 #: Further rows, without those of sessions that the given function calls full.
 Beyond: TypeAlias = Callable[[Callable[[int], bool]], Iterable[int]]
+#: Tells for each of some rows which terms of the query stand in it in the form that was typed (their numbers).
+Typed: TypeAlias = Callable[[Sequence[int]], Sequence[set[int]]]
 
 
 @dataclass(frozen=True)
@@ -54,8 +63,13 @@ class Searcher(Scanner):
         terms = [term._replace(expression=self.spelled_out(term.expression, len(asked))) for term in asked]
         self.weigher.set(terms, self.rarities(asked) if len(terms) > 1 else (1.0,))
         many = AS_TERMS if any(term.kind == "prefix" for term in terms) else len(terms)
-        most = RANKED * FEW_TERMS // max(many, FEW_TERMS)
+        most = _of_terms(RANKED, many)
         found, everything = self._latest(conjunction(terms), most)
+        if len(terms) > 1:
+            best = heapq.nlargest(_of_terms(COMPARED, len(terms)), found, key=_score)
+            places = self.weigher.places
+            nearer = {row: score * nearness(places[row]) for row, score in best}
+            found = [(row, nearer.get(row, score)) for row, score in found]
         return Ranked(found, everything)
 
     def _latest(self, expression: Expression, most: int) -> tuple[list[Row], bool]:
@@ -117,16 +131,41 @@ class Searcher(Scanner):
             yield heapq.heappop(waiting)[-1]
 
 
+def _of_terms(rows: int, terms: int) -> int:
+    """How many of so many rows there are for a number of terms."""
+    return rows * FEW_TERMS // max(terms, FEW_TERMS)
+
+
 def _score(row: Row) -> float:
     return row[1]
 
 
-def ordered_rows(searcher: Searcher, query: Query, sort: str) -> tuple[Iterator[int], Beyond | None]:
+def ordered_rows(
+    searcher: Searcher, query: Query, sort: str, typed: Typed | None = None
+) -> tuple[Iterator[int], Beyond | None]:
     """The matching rows in the order asked for, and what gives the others where not all of them were ranked."""
     if sort != "relevance":
         return searcher.by_time(query, newest=sort == "newest"), None
     ranked = searcher.rank(query)
-    return searcher.in_order(ranked.rows), None if ranked.all else partial(_latest_first, searcher, query)
+    rows = ranked.rows if typed is None else _typed_first(searcher, query, ranked.rows, typed)
+    return searcher.in_order(rows), None if ranked.all else partial(_latest_first, searcher, query)
+
+
+def _typed_first(searcher: Searcher, query: Query, rows: list[Row], typed: Typed) -> list[Row]:
+    """The rows with their scores raised where the terms stand in the very form that was typed."""
+    wanted = {at for at, term in enumerate(query.terms) if not term.quoted}
+    if not wanted or len(rows) < 2:
+        return rows
+    terms = [query.terms[at] for at in wanted]
+    words = [word for term in terms for word in (*term.parts, *[word.whole for word in term.words])]
+    most = _of_terms(READ_OF_STEMS if stems(words) == words else READ, len(query.terms))
+    best = heapq.nlargest(most, rows, key=_score)
+    rarities = searcher.rarities(query.terms)
+    everything = sum([rarities[at] for at in wanted])
+    found = typed([row for row, _ in best])
+    worth = [1 + EXACT * sum([rarities[at] for at in sorted(held & wanted)]) / everything for held in found]
+    raised = {row: score * factor for (row, score), factor in zip(best, worth, strict=True)}
+    return [(row, raised.get(row, score)) for row, score in rows]
 
 
 def _latest_first(searcher: Searcher, query: Query, full: Callable[[int], bool]) -> Iterator[int]:

@@ -273,7 +273,14 @@ def in_a_large_index() -> Iterator[None]:
             patched.setattr(f"harness_session_history.search.scan.{name}", value)
         for name, value in {"RANKED": 3, "PER_SESSION": 1}.items():
             patched.setattr(f"harness_session_history.search.rank.{name}", value)
-        for name in ("COUNT_SECONDS", "SECONDS"):
+        yield
+
+
+@contextmanager
+def without_deadlines() -> Iterator[None]:
+    """A busy machine must not have hints left out for want of time."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("COUNT_SECONDS", "SECONDS", "SECONDS_IF_SMALL"):
             patched.setattr(f"harness_session_history.answer.hints.{name}", 1e9)
         yield
 
@@ -309,7 +316,7 @@ def check_catalog(history: SessionHistory) -> None:
     assert kept == wanted
 
 
-def check_law(seed: int, events: int, small: bool = False) -> None:
+def check_law(seed: int, events: int, small: bool = False, asked: int = len(QUERIES)) -> None:
     chance = random.Random(seed)
     folder = Path(tempfile.mkdtemp(prefix="law-"))
     archive = Archive(folder, chance)
@@ -330,9 +337,10 @@ def check_law(seed: int, events: int, small: bool = False) -> None:
         found, wanted = (contents(folder / name / "history.sqlite3") for name in ("incremental", "anew"))
         assert not differences(found, wanted)
         parents = not remembers(incremental)
+        queries = chance.sample(QUERIES, asked)
         for looked_at in (nullcontext, in_a_large_index):
-            with looked_at():
-                found, wanted = (answers(history, *QUERIES, parents=parents) for history in (incremental, anew))
+            with looked_at(), without_deadlines():
+                found, wanted = (answers(history, *queries, parents=parents) for history in (incremental, anew))
                 assert not differences(found, wanted)
         check_catalog(incremental)
     finally:
@@ -341,10 +349,10 @@ def check_law(seed: int, events: int, small: bool = False) -> None:
         shutil.rmtree(folder)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32), st.integers(3, 25), st.booleans())
 def test_an_index_that_followed_its_files_is_the_index_built_from_nothing(seed: int, events: int, small: bool) -> None:
-    check_law(seed, events, small)
+    check_law(seed, events, small, asked=2)
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 from .engine.threads import CallThreads, Late
 from .errors import InvalidRequest, SessionHistoryError, SessionNotFound
 from .model.limits import LIMITS
+from .model.names import plain_id
 from .request import ARGUMENTS, Arguments, build_request
 from .response import HistoryResult
 from .settings import CATCH_UP_SECONDS, VARIABLES, Settings
@@ -118,7 +119,7 @@ class SessionHistory:
         if session_id is None:
             return engine.refresh(None, progress, cancelled)
         known = build_request(operation="list", session_id=session_id, include_deleted=True, include_current=True)
-        freshness = engine.refresh(session_id, progress, cancelled)
+        freshness = engine.refresh(known.session_id, progress, cancelled)
         if not engine.answer(known, time.monotonic(), cancelled)["results"]:
             raise SessionNotFound("no session of this id is in scope", hint="list shows the ids of all sessions")
         return freshness
@@ -136,7 +137,7 @@ class SessionHistory:
                 "the calling conversation is unknown",
                 hint="name it: history_tools(session_id), SESSION_HISTORY_CURRENT, or --current",
             )
-        return Conversation(own, self._recall)
+        return Conversation(plain_id(own), self._recall)
 
     async def _recall(self, session_id: str, work: Work[T]) -> T:
         def recalled(cancelled: Callable[[], bool]) -> T:

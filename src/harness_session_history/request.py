@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal, TypedDict, get_args
 from msgspec import Struct
 
 from .arguments import Argument, check, check_query, checked, declared
-from .model.names import MAX_ID_CHARS
+from .model.names import MAX_ID_CHARS, plain_id
 
 Operation = Literal["list", "search", "open"]
 Kind = Literal["any", "root", "child"]
@@ -141,6 +141,9 @@ def build_request(**given: object) -> AnyRequest:
     operation = str(check(ARGUMENTS["operation"], given.get("operation", "search")))
     values = checked(ARGUMENTS, given, operation)
     del values["operation"]
+    for name in ("session_id", "entry_id"):
+        if isinstance(values.get(name), str):
+            values[name] = plain_id(values[name])
     if operation == "search":
         check_query(ARGUMENTS["query"], values["query"])
     return _REQUESTS[operation](**values)

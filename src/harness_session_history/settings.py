@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from .errors import InvalidRequest, log_warning
-from .model.names import INDEX_NAME, MAX_ID_CHARS
+from .model.names import INDEX_NAME, MAX_ID_CHARS, plain_id
 from .model.sources import MAX_LINE, Root
 
 PathArgument = str | os.PathLike[str]
@@ -165,7 +165,7 @@ def _current(argument: object, environ: Mapping[str, str]) -> str | None:
         raise InvalidRequest(f"current_session_id must be a string, not {type(argument).__name__}")
     elif len(argument) > MAX_ID_CHARS:
         raise InvalidRequest(f"current_session_id must be at most {MAX_ID_CHARS} characters, not {len(argument)}")
-    return str(argument).strip() or None
+    return plain_id(str(argument).strip()) or None
 
 
 def _switch(name: str, environ: Mapping[str, str], *, default: bool) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from ..model.entries import ASSISTANT, entry_key, linear_id, milliseconds
+from ..model.names import plain_id
 from ..model.sources import FileIdentity
 from ..text.clean import one_line
 from .files import Unreadable, opened, read_at
@@ -164,7 +165,7 @@ def _verified_id(
     stored: str | None, wanted: Wanted, time: int | None, text: str, record: bytes, numbers: _Numbers
 ) -> str | None:
     if stored:
-        return stored if entry_key(stored, wanted.role, time, text) == wanted.key else None
+        return plain_id(stored) if entry_key(stored, wanted.role, time, text) == wanted.key else None
     # In a version 1 transcript the id holds the number of the parsed line: one more than the node's where the header
     # came first, the node's own where there is none; more only where values that are no entries lie before.
     for number in _likely_numbers(wanted, numbers):

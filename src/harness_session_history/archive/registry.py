@@ -14,8 +14,8 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import log_warning
-from ..model.names import MAX_ID_CHARS
-from ..text.clean import one_line
+from ..model.names import MAX_ID_CHARS, plain_id
+from ..text.clean import NAME_CHARS, one_line
 from .files import open_regular
 
 
@@ -72,6 +72,7 @@ def _merge(lines: Iterable[bytes]) -> dict[str, RegistryEntry]:
         except (ValueError, TypeError, KeyError, IndexError, RecursionError) as problem:
             log_warning("registry line %d is passed over: %s", number, problem)
             continue
+        session_id = plain_id(session_id)
         before = merged.get(session_id) or RegistryEntry(session_id)
         merged[session_id] = msgspec.structs.replace(before, **_fields(said, number))
     return merged
@@ -89,12 +90,15 @@ def _fields(said: dict[str, Any], number: int) -> dict[str, str | None]:
         if not (value is None or isinstance(value, str)) or (field == "kind" and value not in (None, "root", "child")):
             log_warning("registry line %d: %s is passed over", number, key)
             continue
-        if field == "name" and value is not None:
-            value = one_line(value)
+        if value is not None:
+            shown = one_line(value, _LONGEST.get(field, NAME_CHARS))
+            hidden = "deleted" if field == "deleted_at" and value else ""  # (whatever it says, it is a tombstone)
+            value = plain_id(value) if field == "parent_session_id" else shown or hidden
         given[field] = value or None
     return given
 
 
+_LONGEST = {"file": 4096, "deleted_at": 64}
 _FIELDS = {
     "kind": "kind",
     "name": "name",

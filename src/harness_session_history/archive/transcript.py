@@ -17,9 +17,9 @@ import msgspec
 
 from ..model.entries import Chunk, Facts, milliseconds
 from ..model.limits import LIMITS
-from ..model.names import MAX_ID_CHARS, named_id
+from ..model.names import MAX_ID_CHARS, named_id, plain_id
 from ..model.sources import MAX_LINE, FileIdentity
-from ..text.clean import clean
+from ..text.clean import clean, visible
 from .columns import Collector
 from .files import NotASession, Unreadable, opened, read_at
 from .records import Record, entry_decoder, is_entry, loads, read_line, unpaired
@@ -248,10 +248,10 @@ class TranscriptReader:
             session_id = value.get("id")
             if not isinstance(session_id, str) or not 0 < len(session_id) <= MAX_ID_CHARS:
                 return False
-            facts.session_id = unpaired(session_id)
+            facts.session_id = plain_id(unpaired(session_id))
             facts.version = _version(value)
-            facts.cwd = _path(value.get("cwd"))
-            facts.parent_session = _path(value.get("parentSession")) or _path(value.get("branchedFrom"))
+            facts.cwd = _seen(value.get("cwd"))
+            facts.parent_session = _parent(value.get("parentSession")) or _parent(value.get("branchedFrom"))
             facts.started = milliseconds(value.get("timestamp"))
         elif is_entry(value):
             facts.version = 3 if value.get("id") else 1
@@ -281,6 +281,20 @@ class TranscriptReader:
 def _version(header: dict[str, Any]) -> int:
     version = header.get("version", 1)
     return version if isinstance(version, int) and not isinstance(version, bool) and 0 <= version < 10_000 else 3
+
+
+def _parent(value: object) -> str | None:
+    """A session by its path or its id."""
+    path = _path(value)
+    if path is None or "/" in path or "\\" in path or path.endswith(".jsonl"):
+        return path
+    return plain_id(unpaired(str(value)))
+
+
+def _seen(value: object) -> str | None:
+    """A path that is only shown and compared."""
+    path = _path(value)
+    return None if path is None else visible(path) or None
 
 
 def _path(value: object) -> str | None:

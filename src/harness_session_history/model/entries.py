@@ -14,6 +14,8 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from .names import plain_id
+
 USER: Final = 0
 ASSISTANT: Final = 1
 
@@ -109,16 +111,16 @@ def entry_hash(entry_id: str) -> int:
 
 
 def _id_bytes(entry_id: str) -> bytes:
-    raw = entry_id.encode("utf-8", "surrogatepass")
+    raw = plain_id(entry_id).encode("utf-8", "surrogatepass")
     return raw if len(raw) == 8 else sha256(raw).digest()[:8]
 
 
 def id_column(entry_ids: Sequence[str]) -> bytes:
     """The hashes of many ids, 8 bytes each (little endian)."""
     if set(map(len, entry_ids)) == {8}:
-        column = "".join(entry_ids).encode()
-        if len(column) == 8 * len(entry_ids):
-            return column
+        joined = "".join(entry_ids)
+        if joined.isascii() and "\x7f" not in joined:
+            return joined.encode()
     return b"".join([_id_bytes(entry_id) for entry_id in entry_ids])
 
 
@@ -144,6 +146,7 @@ def entry_key(entry_id: str, role: int, time: int | None, text: str) -> bytes:
     """
     if not text:
         return _id_bytes(entry_id)
+    entry_id = plain_id(entry_id)
     content = f"{role} {time} {len(entry_id)} {entry_id}{text}"
     return sha256(content.encode()).digest()[:8]
 

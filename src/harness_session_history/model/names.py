@@ -20,6 +20,12 @@ from typing import Final
 MAX_ID_CHARS = 128
 """The longest session id, in characters, that a caller can ask for (contract: arguments)."""
 
+#: Characters (a class of a pattern) that show nothing and can carry something: formats, fillers, variations, tags.
+UNSEEN: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+
 INDEX_NAME = "history.sqlite3"
 """What an index file is called where nobody names it."""
 
@@ -36,6 +42,23 @@ def own_tool(name: str) -> str:
     ``session-history_history_read``); "" for any other tool."""
     found = re.fullmatch(_OWN_TOOL, name.replace("-", "_"))
     return found[1] if found else ""
+
+
+def plain_id(said: str) -> str:
+    """An id as everybody knows it: as it is, or, if it holds what cannot be seen or is too long to be asked for, without
+    that and with a hash of all of it. So it can be shown and given back, and either form finds the same.
+
+    (Control characters of ASCII stay: JSON escapes them.)
+    """
+    if len(said) <= MAX_ID_CHARS:
+        if said.isascii() and "\x7f" not in said:
+            return said
+        if re.sub("[\x00-\x1f]", "", said).isprintable() and not re.search(f"[{UNSEEN}]", said):
+            return said
+    from hashlib import sha256
+
+    seen = "".join(filter(str.isprintable, re.sub(f"[{UNSEEN}]", "", said[: 2 * MAX_ID_CHARS])))
+    return f"{seen[: MAX_ID_CHARS - 9]}~{sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 # The patterns stay sources: `re` compiles and keeps them at their first use, so that importing costs nothing.
@@ -80,7 +103,7 @@ def named_id(name: bytes) -> str | None:
         said = found["id"].decode()
     except UnicodeDecodeError:
         return None
-    return said if len(said) <= MAX_ID_CHARS and said.isprintable() else None
+    return said if said.isprintable() and plain_id(said) == said else None
 
 
 def named_time(name: bytes) -> int | None:
@@ -109,7 +132,7 @@ def cwd_key(path: str) -> str:
     The key of the root ``/`` is empty, so that it holds every absolute path without a drive; a relative path that
     names nothing is ``.``, which holds only itself.
     """
-    path = unicodedata.normalize("NFC", path.replace("\\", "/"))
+    path = unicodedata.normalize("NFC", re.sub(f"[{UNSEEN}]", "", path).replace("\\", "/"))
     if path[: len(_LONG_SHARE)].lower() == _LONG_SHARE:
         path = "/" + path[len(_LONG_SHARE) :]
     elif path.startswith(_LONG):

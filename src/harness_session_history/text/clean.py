@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from ..model.names import UNSEEN
+
 NAME_CHARS: Final = 200
 
 
@@ -70,11 +72,17 @@ def _gap(match: re.Match[str]) -> str:
     return " " if before and after and not before.isspace() and not after.isspace() else ""
 
 
+def visible(text: str) -> str:
+    """A cleaned name or path without the characters that nobody sees."""
+    return text if text.isascii() else re.sub(f"[{UNSEEN}]", "", text)
+
+
 def one_line(text: object, limit: int = NAME_CHARS) -> str:
     """A name from a transcript: cleaned, white space folded, at most ``limit`` characters; "" if it is not a string."""
     if not isinstance(text, str):
         return ""
-    return " ".join(clean(text[: limit * 8]).split())[:limit].rstrip()
+    folded = " ".join(clean(text[: limit * 8]).split())
+    return " ".join(visible(folded).split())[:limit].rstrip()
 
 
 _FURTHEST = 4_096  # code points looked back for a sure break

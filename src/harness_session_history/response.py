@@ -42,6 +42,7 @@ class SessionView(TypedDict):
     updatedAt: Annotated[str | None, "time of the latest message, else of the header"]
     messageCount: Annotated[int, "user and assistant messages on the visible branch that have text"]
     parentSessionId: Annotated[str | None, "the session it was started or forked from"]
+    root: NotRequired[Annotated[str, "`project`: its folder was named by a project's settings, not by the user"]]
 
 
 class ListedSession(SessionView):
@@ -242,14 +243,20 @@ class HistoryResult(dict[str, Any]):
     @property
     def columns(self) -> list[str]:
         """The keys of `to_records`, also where the answer is empty: ``DataFrame(answer.to_records(), columns=answer.columns)``."""
-        view, citation = list(SessionView.__annotations__), list(Citation.__annotations__)
+        view = [name for name in ListedSession.__annotations__ if name != "root"]  # (which few sessions have)
+        citation = list(Citation.__annotations__)
         if self["operation"] == "open":
             own = [name for name in Message.__annotations__ if name not in ("citation", "tools")]
             return list(dict.fromkeys([*citation, *own, "tools", "target"]))
         if self["operation"] == "search":
             own = [name for name in Hit.__annotations__ if name not in ("citation", "session", "alsoIn")]
-            return [*citation, *own, "alsoIn", *(f"session.{name}" for name in view if name != "sessionId")]
-        return list(ListedSession.__annotations__)
+            return [
+                *citation,
+                *own,
+                "alsoIn",
+                *(f"session.{name}" for name in view if name in SessionView.__annotations__ and name != "sessionId"),
+            ]
+        return view
 
     def to_frame(self) -> Any:
         """The records as a pandas DataFrame with all columns, also where there is no record. Needs pandas."""

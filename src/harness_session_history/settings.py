@@ -19,13 +19,15 @@ PathArgument = str | os.PathLike[str]
 
 #: Seconds of catching up in the shell, the MCP server and the tools, and the most that may be set.
 CATCH_UP_SECONDS, MAX_CATCH_UP = 0.1, 25.0
+#: The label of roots that were found by a project's settings, or in the folder where one works.
+PROJECT = "project"
 #: The most megabytes of a line that may be set.
 MOST_MAX_LINE = 512
 
 VARIABLES = (
     "SESSION_HISTORY_ROOTS", "SESSION_HISTORY_INDEX", "SESSION_HISTORY_CURRENT", "SESSION_HISTORY_REGISTRY",
     "SESSION_HISTORY_MAINTENANCE", "SESSION_HISTORY_CATCH_UP", "SESSION_HISTORY_MAX_LINE",
-    "PI_CODING_AGENT_SESSION_DIR", "PI_CODING_AGENT_DIR", "PI_SESSION_ID",
+    "SESSION_HISTORY_PROJECT_SETTINGS", "PI_CODING_AGENT_SESSION_DIR", "PI_CODING_AGENT_DIR", "PI_SESSION_ID",
     "HOME", "USERPROFILE", "XDG_CACHE_HOME",
 )  # fmt: skip
 """The environment variables that settings are made from."""
@@ -105,15 +107,20 @@ def _pi_roots(environ: Mapping[str, str]) -> tuple[Root, ...]:
         found.append(Root(session_folder, True, True))
     named_agent = _variable("PI_CODING_AGENT_DIR", environ)
     agent = named_agent or os.path.join(_home(environ), ".pi", "agent")
-    for settings in (os.path.join(".pi", "settings.json"), os.path.join(agent, "settings.json")):
-        configured = _session_folder_in(settings, environ)
+    own, of_project = os.path.join(agent, "settings.json"), os.path.join(".pi", "settings.json")
+    # What a cloned repository brings along is not the user's past.
+    asked = _switch("SESSION_HISTORY_PROJECT_SETTINGS", environ, default=False)
+    for settings in (of_project, own) if asked else (own,):
+        configured = _session_folder_in(settings)
         if configured is not None:
-            found.append(Root(configured, False, False))
+            here = settings == of_project or not (configured[:1] == "~" or os.path.isabs(configured))
+            path = _absolute("sessionDir", configured, environ)
+            found.append(Root(path, False, False, PROJECT if here else None))
     found.append(Root(os.path.join(agent, "sessions"), named_agent is not None, False))
     return _unique(found)
 
 
-def _session_folder_in(settings: str, environ: Mapping[str, str]) -> str | None:
+def _session_folder_in(settings: str) -> str | None:
     """``sessionDir`` in one of Pi's settings files; a file that cannot be read or understood is logged and passed over."""
     from .archive.files import open_regular
 
@@ -121,9 +128,7 @@ def _session_folder_in(settings: str, environ: Mapping[str, str]) -> str | None:
         with open_regular(settings) as file:
             content = msgspec.json.decode(file.read().removeprefix(b"\xef\xbb\xbf"))
         folder = content.get("sessionDir") if isinstance(content, dict) else None
-        if not isinstance(folder, str) or not folder.strip():
-            return None
-        return _absolute("sessionDir", folder, environ)
+        return folder if isinstance(folder, str) and folder.strip() and "\0" not in folder else None
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError) as problem:
@@ -137,7 +142,8 @@ def _unique(roots: Iterable[Root]) -> tuple[Root, ...]:
     for root in roots:
         key = os.path.normcase(root.path)
         first = found.get(key, root)
-        found[key] = Root(first.path, first.explicit or root.explicit, first.required or root.required)
+        label = first.label and root.label
+        found[key] = Root(first.path, first.explicit or root.explicit, first.required or root.required, label)
     return tuple(found.values())
 
 

@@ -553,3 +553,25 @@ def test_a_folder_is_found_by_the_name_of_a_link_to_it(world: World) -> None:
 def test_a_relative_folder_is_refused_with_what_to_write(world: World, cwd: str) -> None:
     problem = world.refused(InvalidRequest, operation="list", cwd=cwd)
     assert "cwd" in str(problem) and "absolute" in (problem.hint or "") and cwd + " " not in str(problem)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_what_a_cloned_repository_brings_along_is_not_the_user_s_past(
+    world: World, monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    planted = World(world.folder / "repository")
+    planted.say("planted", "common planted")
+    own = world.say("own", "common own")
+    (world.folder / "repository" / ".pi").mkdir()
+    (world.folder / "repository" / ".pi" / "settings.json").write_text('{"sessionDir": "agent/sessions"}')
+    monkeypatch.chdir(world.folder / "repository")
+    for name in ("PI_CODING_AGENT_SESSION_DIR", "SESSION_HISTORY_ROOTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PI_CODING_AGENT_DIR", str(world.agent))
+    monkeypatch.setenv("SESSION_HISTORY_PROJECT_SETTINGS", "on" if asked else "")
+    world.history(roots=None)
+    hits = world.hits("common")
+    assert {hit["snippet"]: hit["session"].get("root") for hit in hits} == (
+        {"common own": None, "common planted": "project"} if asked else {"common own": None}
+    )
+    assert world.view(own).get("root") is None

@@ -47,13 +47,32 @@ def test_without_any_setting_pi_s_default_place_is_the_only_root_and_may_be_miss
 def test_all_of_pi_s_places_are_roots_in_order(home: Path) -> None:
     pi_settings(home / ".pi", {"sessionDir": "in-project"})
     pi_settings(home / "pi-agent", {"sessionDir": "~/of-the-user"})
-    found = resolve({"PI_CODING_AGENT_DIR": "~/pi-agent", "PI_CODING_AGENT_SESSION_DIR": "flat"})
+    environ = {"PI_CODING_AGENT_DIR": "~/pi-agent", "PI_CODING_AGENT_SESSION_DIR": "flat"}
+    found = resolve({**environ, "SESSION_HISTORY_PROJECT_SETTINGS": "on"})
+    in_project = Root(f"{home}/in-project", explicit=False, required=False, label="project")
+    assert [root for root in found.roots if root != in_project] == list(resolve(environ).roots)
     assert found.roots == (
         Root(f"{home}/flat", explicit=True, required=True),
-        Root(f"{home}/in-project", explicit=False, required=False),
+        in_project,
         Root(f"{home}/of-the-user", explicit=False, required=False),
         Root(f"{home}/pi-agent/sessions", explicit=True, required=False),
     )
+
+
+def test_a_relative_place_of_the_user_s_own_settings_is_the_project_s(home: Path) -> None:
+    """It lies in whatever folder one works in, which may be somebody else's repository."""
+    pi_settings(home / ".pi" / "agent", {"sessionDir": "sessions"})
+    assert resolve().roots[0] == Root(f"{home}/sessions", explicit=False, required=False, label="project")
+
+
+def test_a_place_of_a_project_that_is_the_user_s_own_as_well_has_no_label(home: Path) -> None:
+    pi_settings(home / ".pi", {"sessionDir": "~/.pi/agent/sessions"})
+    assert [root.label for root in resolve({"SESSION_HISTORY_PROJECT_SETTINGS": "on"}).roots] == [None]
+
+
+def test_whether_a_project_s_settings_are_read_is_on_or_off() -> None:
+    with pytest.raises(InvalidRequest, match="SESSION_HISTORY_PROJECT_SETTINGS must be on or off"):
+        resolve({"SESSION_HISTORY_PROJECT_SETTINGS": "yes"})
 
 
 def test_a_place_named_twice_is_one_root_with_the_stronger_claim(home: Path) -> None:

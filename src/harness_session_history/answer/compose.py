@@ -145,7 +145,7 @@ class Answerer:
         }
 
     def _views(self, handle: IndexHandle) -> Views:
-        return Views(handle.catalog, self.registry.entries(), self.current)
+        return Views(handle.catalog, self.registry.entries(), self.current, self.scanner.roots)
 
     def _log_is_long(self) -> bool:
         return self.index.log_bytes() > LIMITS.long_wal_bytes

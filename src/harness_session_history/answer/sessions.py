@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
 from ..archive.registry import RegistryEntry
 from ..errors import SessionNotFound
 from ..index.catalog import Catalog
+from ..index.freshness import prefixes
 from ..index.schema import SessionRow
 from ..model.names import cwd_within, folder_of, named_id
+from ..model.sources import Root
 from ..pacing import in_turns
 from ..request import ListRequest, OpenRequest, Request, SearchRequest
 from ..response import SessionView, iso, short_id
@@ -28,8 +30,17 @@ SELECTIONS = 32
 class Views:
     """The sessions of one snapshot as one caller sees them."""
 
-    def __init__(self, catalog: Catalog, registry: Mapping[str, RegistryEntry], current: str | None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        registry: Mapping[str, RegistryEntry],
+        current: str | None,
+        roots: Sequence[Root] = (),
+    ) -> None:
         self.catalog, self.registry, self.current = catalog, registry, current
+        #: What paths below the roots begin with, and the roots' labels, inner roots first; empty where none has a label.
+        self._labels = [(prefixes([root.path])[0], root.label) for root in roots] if any(r.label for r in roots) else []
+        self._labels.sort(key=lambda one: -len(one[0]))
 
     # -- scope --------------------------------------------------------------------------------------------------------
 
@@ -231,7 +242,7 @@ class Views:
         """The session view of an answer, by the leading file."""
         session = self.catalog.leading(file.key)
         lineage = self.lineage(session)
-        return {
+        view: SessionView = {
             "sessionId": session.session_id,
             "shortId": short_id(session.session_id),
             "name": self.name(session),
@@ -246,6 +257,14 @@ class Views:
             "messageCount": session.messages,
             "parentSessionId": self.parent_id(session),
         }
+        if label := self._label(session):
+            view["root"] = label
+        return view
+
+    def _label(self, session: SessionRow) -> str | None:
+        """The label of the root below which the session's file lies."""
+        path = session.path or b""
+        return next((label for prefix, label in self._labels if path.startswith(prefix)), None)
 
 
 def _overlaps(session: SessionRow, since: int | None, until: int | None) -> bool:

@@ -116,6 +116,8 @@ def badges(view: Answer, *, visible: object = True) -> list[str]:
     found = [word for word in ("deleted", "current") if view.get(word) is True]
     if view.get("kind") == "child":
         found.append("child")
+    if view.get("root") == "project":
+        found.append("of the project's folder")
     return [*found, "off branch"] if visible is False else found
 
 

@@ -145,3 +145,6 @@ class Root(NamedTuple):
     """Named by an argument or the environment: then the files of the folder's owner count too."""
     required: bool
     """Whether an answer is incomplete where this folder is missing; a default place may well not exist."""
+    label: str | None = None
+    """What a session below says of it: ``project`` for a folder that was found by the settings or the place of a project,
+    which may have come with somebody else's repository."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from . import words
 from .commands import FILTERS, SESSION_FILTERS, Commands
@@ -214,10 +214,16 @@ class _Cards:
         """Where more match than are shown in the order of time: what shows those that come next."""
         asked = self.commands.asked
         sort = "newest" if self.result.get("operation") == "list" else asked.get("sort")
-        last = self.items[-1].get(time) if self.items else None
-        if not self.result.get("truncated") or not last or sort not in ("newest", "oldest"):
+        times = [item.get(time) for item in self.items]
+        if not self.result.get("truncated") or not times or not times[-1] or sort not in ("newest", "oldest"):
             return []
-        following = self.commands.again(**{"until" if sort == "newest" else "since": last})
+        changed: dict[str, Any] = {"until" if sort == "newest" else "since": times[-1]}
+        if len(times) > 1 and times[0] == times[-1]:
+            # All of one moment: a time cannot part them.
+            changed = {"limit": words.ROWS} if len(times) < words.ROWS else changed
+        elif len(times) > 1 and times[-2] == times[-1] and sort == "newest":
+            changed["until"] = words.just_after(times[-1])  # more of the last moment may be left: it is told again
+        following = self.commands.again(**changed)
         return [row("more", following, "command")] if following else []
 
     def _spoken(self, item: Answer) -> Line:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 Answer = Mapping[str, Any]
@@ -89,6 +89,15 @@ def when(value: object, *, local: bool = False) -> str:
 def when_in_short(text: str) -> str:
     """A text with its times of `when` without the words: ``2026-03-02 10:05Z``."""
     return _SAID.sub(r"\1Z", text)
+
+
+def just_after(value: str) -> str:
+    """A millisecond later than an answer's ISO time."""
+    try:
+        later = datetime.fromisoformat(value) + timedelta(milliseconds=1)
+    except (ValueError, OverflowError):
+        return value
+    return later.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def day(value: object) -> date | None:

@@ -19,6 +19,7 @@ from ..errors import InvalidRequest
 from ..index.catalog import Catalog
 from ..index.freshness import Difference, compare, prefixes
 from ..model.sources import Walk
+from ..options import program
 from ..settings import Settings
 from .index_health import Health, reading
 
@@ -59,7 +60,7 @@ class Case:
             given += ["--current", own.current_session]
         if own.registry and (usual is None or own.registry != usual.registry):
             given += ["--registry", own.registry]
-        return " ".join(map(for_shell, ["session-history", *given, *words]))
+        return " ".join([program(), *map(for_shell, [*given, *words])])
 
     def usual_index(self) -> str | None:
         """Where the index of these roots is if nobody names another place; None if there is no such place."""

@@ -152,6 +152,17 @@ def test_a_truncated_list_says_what_shows_the_rest() -> None:
     assert call in render_text_for_model(made, in_tool({"operation": "list"}))
 
 
+def test_where_the_last_moment_holds_several_it_is_told_again_lest_one_of_it_be_missed() -> None:
+    def more(*times: str) -> str:
+        made = listed([view(f"s{n}", updatedAt=f"2026-03-02T10:05:00.{time}Z") for n, time in enumerate(times)])
+        made["truncated"] = True
+        return re.findall("more: session-history list (.*)", text(made))[0]
+
+    assert more("009", "007") == "--until 2026-03-02T10:05:00.007Z"
+    assert more("009", "007", "007") == "--until 2026-03-02T10:05:00.008Z"
+    assert more("007", "007", "007") == "--limit 20"
+
+
 def test_a_truncated_search_by_relevance_has_no_next_page_but_one_by_time_has() -> None:
     made = search(truncated=True)
     assert "more:" not in text(made, query="x")

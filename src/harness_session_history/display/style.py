@@ -31,7 +31,7 @@ font:14px/1.5 var(--jp-content-font-family,var(--vscode-font-family,system-ui,sa
 .hsh p,.hsh li,.hsh td,.hsh th,.hsh summary{font-size:inherit;line-height:inherit;overflow-wrap:anywhere}
 .hsh .hsh-head{padding:14px 18px 12px}
 .hsh .hsh-title{font-size:18px;line-height:1.35}
-.hsh .hsh-title strong{font-weight:600}
+.hsh .hsh-title strong{font-weight:600;font-size:inherit}
 .hsh .hsh-small{color:var(--hsh-muted);font-size:12.5px}
 .hsh .hsh-fresh{margin-top:8px;font-size:12.5px;border-radius:6px;padding:4px 10px;background:var(--hsh-soft)}
 .hsh .hsh-fresh.hsh-good{color:var(--hsh-good);background:var(--hsh-good-bg)}

@@ -290,8 +290,10 @@ class HistoryResult(dict[str, Any]):
         from .display.terminal import render_text
 
         # A notebook's output is no terminal: there the width must not depend on where its server was started.
-        width = shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 100
-        return render_text(self, color=False, width=width, commands=in_python(self.function, self.asked))
+        terminal = sys.stdout is not None and sys.stdout.isatty()
+        width = shutil.get_terminal_size().columns if terminal else 100
+        commands = in_python(self.function, self.asked)
+        return render_text(self, color=False, width=width, commands=commands, local=terminal)
 
 
 def _hit_record(hit: Hit) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import io
 import re
 import shlex
 import sys
+import time
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
@@ -144,6 +145,25 @@ def test_a_list_shows_name_project_activity_and_id(renderer: str) -> None:
     ):
         assert part in text
     assert result["results"][0]["sessionId"] in text
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone is the system's")
+@pytest.mark.parametrize(
+    ("zone", "told"),
+    [("Europe/Zurich", "2026-03-02 11:05 +0100"), ("UTC", "2026-03-02 10:05 UTC"), ("XXX8", "02:05 -0800")],
+)
+def test_times_are_told_in_the_readers_zone_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, zone: str, told: str
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        shown = [render_text(answer, color=False, width=None, local=True) for answer in every_kind()]
+        assert all(told in text for text in shown)
+        assert "10:05 UTC" in plain_text(search())
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_an_empty_search_shows_every_hint(renderer: str) -> None:

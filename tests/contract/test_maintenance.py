@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -600,3 +601,33 @@ def test_segments_that_a_large_refresh_had_no_time_to_join_are_left_to_maintenan
     assert segments(world) == 1
     world.texts("common")
     assert not handle.catalog.merge
+
+
+def pages(index: Path) -> int:
+    connection = apsw.Connection(str(index), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return int(connection.pragma("page_count"))
+    finally:
+        connection.close()
+
+
+def test_an_index_without_a_worker_stays_below_twice_the_size_of_a_new_one(world: World) -> None:
+    chance = random.Random(7)
+    words = [f"word{n}" for n in range(3000)]
+
+    def said() -> list[str]:
+        return [" ".join(chance.choices(words, k=80)) for _ in range(30)]
+
+    for n in range(20):
+        world.say(f"s{n}", *said())
+    world.refresh()
+    sizes = []
+    for n in range(100):
+        world.say(f"s{n % 20}", *said())  # every word of it is another one
+        world.refresh()
+        sizes.append(pages(world.index))
+    world.close()
+    new = world.folder / "new" / "history.sqlite3"
+    world.history(index=new)
+    world.refresh()
+    assert max(sizes) <= 2 * pages(new)

@@ -248,7 +248,7 @@ class IndexFile:
             with connection:
                 connection.execute(TABLES)
                 connection.execute(
-                    "INSERT INTO meta VALUES('revision', 0), ('snapshot_at', NULL), ('purge', 0), ('merge', 0)"
+                    "INSERT INTO meta VALUES('revision', 0), ('snapshot_at', NULL), ('purge', 0), ('merge', 0), ('waste', 0)"
                 )
                 counts = {**dict.fromkeys(NOTES, 0), **quick_counts(connection)}
                 connection.executemany("INSERT INTO meta VALUES(?,?)", list(counts.items()))

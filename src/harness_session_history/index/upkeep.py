@@ -15,6 +15,8 @@ from .writer import Writer
 FEW_SEGMENTS, MANY_SEGMENTS = 8, 16
 #: Pages that one step of a merge beside a small refresh may write, and how long such steps may take.
 SMALL_STEP_PAGES, SMALL_STEPS_SECONDS = 16, 0.003
+#: How long a small refresh may take to rewrite the full-text index.
+SHRINK_SECONDS = 0.5
 #: Free pages that are given back in one go, in one transaction.
 FREE_PAGES = 2000
 
@@ -64,14 +66,23 @@ def merge(writer: Writer, over: Callable[[], bool]) -> bool:
     return False
 
 
-def merge_some(writer: Writer) -> None:
-    """Some small steps of a merge if there are many segments: what a small refresh can do beside its work."""
-    if writer.segments() > MANY_SEGMENTS:
+def merge_some(writer: Writer, over: Callable[[], bool]) -> None:
+    """What a small refresh can do beside its work: a merge of all segments once removed entries take much of them, if that
+    is done in a moment (else it goes on in later ones); some small steps of a merge if there are many segments."""
+    if writer.is_wasteful():
+        until = time.monotonic() + SHRINK_SECONDS
+        done = purge(writer, lambda: over() or time.monotonic() > until)
+        writer.note_merge(not done)
+        give_back(writer.connection)
+    elif writer.segments() > MANY_SEGMENTS or writer.wants_merge():
         until = time.monotonic() + SMALL_STEPS_SECONDS
         writer.begin()
-        while not writer.merge_step(SMALL_STEP_PAGES) and time.monotonic() < until:
+        while not (done := writer.merge_step(SMALL_STEP_PAGES)) and time.monotonic() < until:
             pass
         writer.commit()
+        if done:
+            writer.note_merge(False)
+            give_back(writer.connection)
 
 
 def give_back(connection: apsw.Connection) -> bool:

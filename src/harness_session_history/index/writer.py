@@ -27,6 +27,8 @@ from .schema import (
 
 #: Text that is held back until it is written in one go.
 TEXT_CHARACTERS = 10_000_000
+#: Removed entries that are no waste yet.
+FEW_ROWS = 200
 #: Nodes that a session can grow by, at least, before it needs another extent.
 SPARE_NODES = 64
 
@@ -76,6 +78,7 @@ class Writer:
         held = spans.Spans(self.connection).holds
         if not all(held(key, moment) for key, moment in self._removed):  # what came back elsewhere is not gone
             self._set_meta("purge", 1)
+        self._set_meta("waste", self._meta("waste") + len(self._removed))
         self._removed = []
         self._set_meta("revision", self._revision)
         self._set_meta("snapshot_at", int(time.time() * 1000))
@@ -260,6 +263,14 @@ class Writer:
         """Whether tokens of removed entries may still lie in segments that no longer show them."""
         return bool(self._meta("purge"))
 
+    def is_wasteful(self) -> bool:
+        """Whether the segments hold, of removed entries, more than half as many as there are, and not just a few."""
+        return self._meta("waste") > max(FEW_ROWS, self._meta("documents") // 2)
+
+    def wants_merge(self) -> bool:
+        """Whether a merge has begun that is not done."""
+        return bool(self._meta("merge"))
+
     def segments(self) -> int:
         """How many segments the full-text index has."""
         found = self.connection.execute(
@@ -270,7 +281,8 @@ class Writer:
         return int(found[0]) if found else 0
 
     def merge_all(self, pages: int) -> None:
-        """Begins to merge all segments into one."""
+        """Begins to merge all segments into one, without what is removed."""
+        self._set_meta("waste", 0)
         self.connection.execute("INSERT INTO search(search, rank) VALUES('merge', ?)", (-pages,))
 
     def merge_step(self, pages: int) -> bool:

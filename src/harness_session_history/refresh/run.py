@@ -124,7 +124,7 @@ class Refresh:
             if backlog.bytes >= LIMITS.parallel_bytes:
                 self._merge()
             else:
-                merge_some(self.writer)
+                merge_some(self.writer, self.budget.over)
         except (Stopped, apsw.InterruptError):
             self.writer.rollback()
             self.connection.set_progress_handler(None)

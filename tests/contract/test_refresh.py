@@ -897,6 +897,15 @@ def test_a_hint_that_meets_a_file_that_was_rewritten_within_has_it_read_anew(wor
     assert world.texts("password removed") == ["the password is removed"]  # (the old words are near to these)
 
 
+def test_progress_counts_sessions_and_no_files_that_are_none(world: World) -> None:
+    for number in range(3):
+        path = world.say(f"s{number}", "word").path()
+        path.with_name(f"other{number}.jsonl").write_text('{"agent":"another"}\n')
+    told: list[tuple[int, int, int, int]] = []
+    world.history().refresh_now(progress=lambda *numbers: told.append(numbers))
+    assert told[-1][:2] == (3, 3) and all(done <= files for done, files, _, _ in told)
+
+
 def test_catching_up_finds_what_was_just_said_without_a_refresh(world: World) -> None:
     world.say("a", "word")
     world.refresh()

@@ -200,6 +200,7 @@ class Intake:
         if failure.identity is None:
             self._again(item)
             return
+        item.foreign = failure.foreign
         state = FOREIGN if failure.foreign else UNREADABLE
         self.writer.begin()
         _, session_id, session = self.writer.source_at(item.file.path) or (0, None, None)

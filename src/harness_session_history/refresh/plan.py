@@ -34,6 +34,7 @@ class Item:
     file: SourceFile
     row: SourceRow | None
     roomy: bool = False  # it has more entries than a file of its size should
+    foreign: bool = False  # it turned out to be no session
     attempts: int = 0
     begin: Begin | None = None
     parts: list[Part] = field(default_factory=list)
@@ -92,14 +93,17 @@ class Backlog:
         self.bytes += item.bytes
 
     def tell(self, item: Item) -> None:
-        """A file has been dealt with."""
-        self._files_done += 1
+        """A file has been dealt with; one that is no session is none of those that are counted."""
+        if item.foreign:
+            self._files -= 1
+        else:
+            self._files_done += 1
         self._bytes_done += item.bytes
         if self.progress is not None:
             self.progress(self._files_done, self._files, self._bytes_done, self.bytes)
 
 
-#: Told (files done, all files, bytes done, all bytes).
+#: Told (session files done, all files that are or may be such, bytes done, all bytes).
 Progress = Callable[[int, int, int, int], None]
 
 

@@ -125,7 +125,10 @@ class Matcher:
             places = self.places(text, apart)
         snippet = ("…" if begin else "") + text[begin:stop] + ("…" if stop < len(text) else "")
         shift = (begin > 0) - begin
-        self._marks[snippet] = [(p.start + shift, p.end + shift) for p in places if begin <= p.start and p.end <= stop]
+        shown = [p for p in places if begin <= p.start and p.end <= stop] or [
+            Place(*stretch, 0)
+        ]  # (that may be too long)
+        self._marks[snippet] = [(p.start + shift, min(p.end, stop) + shift) for p in shown if p.start < p.end]
         return snippet, True
 
     def _parts(self, text: str, apart: str) -> Iterator[tuple[str, str]]:

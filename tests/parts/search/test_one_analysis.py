@@ -118,13 +118,13 @@ def check_places(text: str, typed: str, chars: int, before: int, behind: int) ->
 @example(("iT is aB then", "it/ab"))
 @example(("GitHub the Action", '"github action"'))
 @example(("maX reTry", "maxRetry"))
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_the_index_finds_a_text_if_and_only_if_the_text_holds_the_terms(text_and_query: tuple[str, str]) -> None:
     check_index_and_text(*text_and_query)
 
 
 @given(texts_and_queries, st.integers(80, 200), st.integers(0, 300), st.integers(0, 300))
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 def test_a_long_text_holds_what_its_part_holds_and_its_snippet_shows_it(
     text_and_query: tuple[str, str], chars: int, before: int, behind: int
 ) -> None:

@@ -15,12 +15,12 @@ from functools import cached_property
 class Expression(ABC):
     """A condition on rows of the search table. Equal expressions are equal objects and have one hash."""
 
-    @cached_property
+    @property
     @abstractmethod
     def phrases(self) -> tuple[Phrase, ...]:
         """Its phrases, in the order in which FTS5 numbers them."""
 
-    @cached_property
+    @property
     def has_prefix(self) -> bool:
         """Whether one of its phrases is a prefix: FTS5 then merges many lists before it gives the first row."""
         return any(phrase.prefix for phrase in self.phrases)
@@ -52,9 +52,13 @@ class Phrase(Expression):
     def __str__(self) -> str:
         return f'{self.column and f"{self.column} : "}"{" ".join(self.words)}"{" *" if self.prefix else ""}'
 
-    @cached_property
+    @property
     def phrases(self) -> tuple[Phrase, ...]:
         return (self,)
+
+    @property
+    def has_prefix(self) -> bool:
+        return self.prefix
 
     def replaced(self, replace: Callable[[Phrase], Expression]) -> Expression:
         return replace(self)

@@ -44,6 +44,7 @@ ODD_ROWS = {
     "links that are none": "UPDATE trees SET links=x'c1'",
     "links of other types": "UPDATE trees SET links=x'92a178a179'",
     "a tree without nodes": "UPDATE trees SET nodes=0",
+    "a note whose name is none": f"UPDATE meta SET name={NO_TEXT} WHERE name='spans'",
     "pages of tokens without sense": "UPDATE search_data SET block=x'ff' WHERE id>10",
     "a structure without sense": "UPDATE search_data SET block=x'ffffffffff' WHERE id=10",
 }

@@ -21,8 +21,7 @@ from ..archive.files import open_regular
 from ..arguments import check
 from ..errors import InvalidRequest
 from ..index.file import IndexFile, worker_lock
-from ..index.schema import FOREIGN, SESSION, UNREADABLE, Unsound
-from ..index.soundness import ODD
+from ..index.schema import FOREIGN, ODD, SESSION, UNREADABLE, Unsound
 from ..model.entries import Facts
 from ..model.sources import WalkCancelled
 from ..pacing import Cancelled

@@ -20,7 +20,7 @@ from ..errors import IndexUnavailable
 from ..index.catalog import is_moment
 from ..index.file import IndexFile, open_database
 from ..index.lock import FileLock
-from ..index.schema import VERSION
+from ..index.schema import ODD, VERSION
 from ..index.soundness import fault
 
 State = Literal["sound", "absent", "refused", "foreign", "outdated", "damaged", "unreadable"]
@@ -80,7 +80,7 @@ def examine(path: str, cancelled: Callable[[], bool] = lambda: False) -> Health:
     except IndexUnavailable as refusal:
         health.reason = health.not_writable_because = str(refusal)
         return health
-    except (apsw.CorruptError, apsw.SQLError) as error:
+    except (apsw.CorruptError, apsw.SQLError, *ODD) as error:
         health.state, health.reason = "damaged", str(error)
     except (apsw.Error, OSError) as error:
         health.state, health.reason = "unreadable", _said(error)

@@ -19,7 +19,7 @@ from ..errors import IndexUnavailable, log_warning
 from ..model.limits import LIMITS
 from ..model.names import INDEX_NAME
 from .lock import FileLock
-from .schema import APPLICATION_ID, NOTES, TABLE_NAMES, TABLES, VERSION, Unsound, check, quick_counts
+from .schema import APPLICATION_ID, NOTES, ODD, TABLE_NAMES, TABLES, VERSION, Unsound, check, quick_counts
 
 _COMPANIONS = ("-wal", "-shm", "-journal")
 #: Ends the name of the lock that is held while an index is made.
@@ -178,7 +178,7 @@ class IndexFile:
                 if sound:
                     with reading(connection):
                         check(connection, thorough=False)
-            except DAMAGE as error:
+            except (*DAMAGE, *ODD) as error:
                 log_warning("index: %s", error)
                 sound = False
             except BaseException:

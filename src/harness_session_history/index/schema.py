@@ -14,11 +14,12 @@ says that there is nothing."""
 
 from __future__ import annotations
 
+import zlib
 from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from msgspec import Meta, Struct
+from msgspec import Meta, MsgspecError, Struct
 
 from ..model.entries import FIRST_MS, LAST_MS
 from ..model.sources import State
@@ -261,6 +262,13 @@ _THOROUGH = {
     "documents": "SELECT count(*) FROM search_docsize",
 }
 NOTES = (*_QUICK, *_THOROUGH)
+
+
+#: What a row that is not as it should be can make of the code that reads it.
+ODD = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError,
+    MsgspecError, zlib.error,
+)  # fmt: skip
 
 
 class Unsound(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,15 +12,9 @@ from ..errors import SessionHistoryError
 from ..model.entries import Facts
 from .catalog import Catalog
 from .file import DAMAGE, reading
-from .schema import SESSION, Unsound, check
+from .schema import ODD, SESSION, Unsound, check
 from .spans import Spans
 from .trees import tree_columns
-
-#: What a row that is not as it should be can make of the code that reads it.
-ODD = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError,
-    msgspec.MsgspecError, zlib.error,
-)  # fmt: skip
 
 
 @contextmanager

@@ -287,13 +287,14 @@ class _Helper:
 
     def sessions(self, *, every_term: bool) -> list[SessionView]:
         """Sessions whose names hold the terms; and those in which every term stands, where that is asked for."""
+        catalog = self.views.catalog
         keys = dict.fromkeys(islice(self._named(), SHOWN))
         if every_term and len(self.query.terms) > 1 and all(self.counts):
             terms = self.query.terms
             found = sessions_with_all(self.searcher, terms, self.counts, self.check, self.until)
             literal = [term for term in terms if term.literal]
             really = (key for key in found if all(self._stands_in(term, key) for term in literal))
-            keys |= dict.fromkeys(islice(really, SHOWN - len(keys)))
+            keys |= dict.fromkeys(islice((catalog.leading(key).key for key in really), SHOWN - len(keys)))
         leading = map(self.views.catalog.leading, keys)
         return [self.views.view(one) for one in {one.key: one for one in leading}.values()]
 
@@ -306,10 +307,27 @@ class _Helper:
         terms = [term for term, little in zip(self.query.terms, self.little, strict=True) if not little]
         matcher = Matcher(Query("", tuple(terms)))
         beginnings = [term.parts[0][:3] for term in terms if not _HEXADECIMAL.issuperset(term.parts[0][:3])]
-        for key in self.searcher.keys:
-            session = self.views.catalog.sessions[key]
-            known = session.name or session.cwd or ""
-            perhaps = not known.isascii() or all(one in known.lower() for one in beginnings)
-            perhaps = perhaps or session.session_id in self.views.registry
-            if perhaps and len(matcher.held(self.views.name(session))) == len(terms):
+        registered, sessions = self.views.registry, self.views.catalog.sessions
+        first, *others = beginnings or [""]
+        for folded, key in self._folded_names():
+            perhaps = (first in folded and all(one in folded for one in others)) or (
+                registered and sessions[key].session_id in registered
+            )
+            if (
+                perhaps
+                and self.searcher.scope.within(key)
+                and len(matcher.held(self.views.name(sessions[key]))) == len(terms)
+            ):
                 yield key
+
+    def _folded_names(self) -> list[tuple[str, int]]:
+        """What sessions are named with, folded, each with the session's key, those that were active last first."""
+        catalog = self.views.catalog
+        if "names" not in catalog.derived:
+            every = map(catalog.sessions.__getitem__, catalog.latest_keys())
+            named = ((one.name or one.cwd or "", one.key) for one in every if catalog.leading(one.key).key == one.key)
+            catalog.derived["names"] = [
+                (text.lower() if text.isascii() else " ".join(Reading(text).words), key) for text, key in named
+            ]
+        names: list[tuple[str, int]] = catalog.derived["names"]
+        return names

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 K1, B = 1.2, 0.75
-#: Of each phrase so many places in a row are kept.
-MOST_PLACES = 40
+#: Of so many terms the places are kept, and of each phrase so many in a row.
+MOST_TERMS, MOST_PLACES = 8, 40
 
 
 class Weigher:
@@ -56,11 +56,12 @@ class Weigher:
             count = api.inst_count
             return rarities[0] * count * (K1 + 1) / (count + norm)
         counts = [0] * len(rarities)
-        places: list[list[tuple[int, int]]] = [[] for _ in rarities]
+        places: list[list[tuple[int, int]]] | None = [[] for _ in rarities] if len(rarities) <= MOST_TERMS else None
         for phrase, (group, more) in enumerate(self._groups):
             body, *others = api.phrase_locations(phrase)
-            if body:
+            if body and places is not None:
                 places[group] += [(at, at + more) for at in body[:MOST_PLACES]]
             counts[group] += len(body) + sum(map(len, others))
-        self.places[api.rowid] = places
+        if places is not None:
+            self.places[api.rowid] = places
         return sum([r * c * (K1 + 1) / (c + norm) for r, c in zip(rarities, counts, strict=True) if c])

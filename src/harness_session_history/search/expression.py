@@ -72,6 +72,13 @@ class _Several(Expression):
     def phrases(self) -> tuple[Phrase, ...]:
         return tuple([phrase for part in self.parts for phrase in part.phrases])
 
+    @cached_property
+    def _texts(self) -> list[str]:
+        return [str(part) for part in self.parts]
+
+    def _joined(self, operator: str) -> str:
+        return f"({operator.join(self._texts)})"
+
     @property
     def conjoins(self) -> bool:
         return any(part.conjoins for part in self.parts)
@@ -84,14 +91,14 @@ class AnyOf(_Several):
     """At least one of its parts."""
 
     def __str__(self) -> str:
-        return f"({' OR '.join(map(str, self.parts))})"
+        return self._joined(" OR ")
 
 
 class AllOf(_Several):
     """Every one of its parts."""
 
     def __str__(self) -> str:
-        return f"({' AND '.join(map(str, self.parts))})"
+        return self._joined(" AND ")
 
     @property
     def required(self) -> tuple[Expression, ...]:

@@ -65,9 +65,8 @@ class Searcher(Scanner):
         many = AS_TERMS if any(term.kind == "prefix" for term in terms) else len(terms)
         most = _of_terms(RANKED, many)
         found, everything = self._latest(conjunction(terms), most)
-        if len(terms) > 1:
-            best = heapq.nlargest(_of_terms(COMPARED, len(terms)), found, key=_score)
-            places = self.weigher.places
+        if places := self.weigher.places:
+            best = heapq.nlargest(COMPARED, found, key=_score)
             nearer = {row: score * nearness(places[row]) for row, score in best}
             found = [(row, nearer.get(row, score)) for row, score in found]
         return Ranked(found, everything)

@@ -33,7 +33,7 @@ COUNTED, SAMPLE, LATEST = 4000, 8, 64
 #: An expression of more phrases is a prefix with its words spelled out.
 FEW_PHRASES = 40
 #: A prefix is taken to stand in one of so many rows of a large index: to count it would cost as much as to search for it.
-PREFIX_SHARE = 4
+PREFIX_SHARE = 3
 #: Rows are counted for so long, then estimated.
 COUNT_SECONDS = 0.004
 #: In an index of up to so many rows nothing takes long enough to be estimated.
@@ -48,6 +48,9 @@ GROWTH = 16
 
 #: The last row that there can be, and what stands for the time of an entry that has none.
 LAST, NEVER = (1 << 63) - 1, 1 << 62
+
+#: Words of a phrase are taken to stand together in one of so many rows in which they stand.
+TOGETHER = 4
 
 Row = tuple[int, float]
 
@@ -103,7 +106,7 @@ class Scanner:
         """The sessions that have matches, those that were active last first, or those that began first; each with its
         rows, the last first, at most `share` (0: all). About so many rows will be `wanted` of all together."""
         order = self.began if oldest else self.ended
-        frequency = self._rarest(expression) // len(expression.required)
+        frequency = self._rarest(expression) // self._strictness(expression)
         if frequency <= 2 * wanted:
             found = self._grouped(self._execute(expression, *self._everything, weigh=weigh), share)
             for key in sorted(found, key=lambda key: (order(key), self.sessions[key].order)):
@@ -116,7 +119,8 @@ class Scanner:
             found = self._of_sessions(expression, block, share, weigh)
             yield from ((key, found[key]) for key in block if key in found)
             at, given = at + some, given + sum(map(len, found.values()))
-            some = len(keys) if expression.has_prefix else at * max(1, min(GROWTH, wanted // max(1, given)))
+            least = 4 if expression.has_prefix else 1
+            some = at * max(least, min(GROWTH, wanted // max(1, given)))
 
     def began(self, key: int) -> int:
         """When the first entry of a session was written."""
@@ -270,6 +274,12 @@ class Scanner:
             parts += [Phrase((word,)) for word in words] if len(words) > 1 else [part]
         return min(map(self.frequency, parts))
 
+    @staticmethod
+    def _strictness(expression: Expression) -> int:
+        """About how many times as many rows hold the rarest word that is required as hold all of the words as required."""
+        together = max([len(part.phrases[0].words) for part in expression.required])
+        return int(len(expression.required) * TOGETHER ** (together - 1))
+
     def spelled_out(self, expression: Expression, terms: int = 1) -> Expression:
         """An expression with the words in place of its prefixes, where it is sought in that way (beside other `terms`)."""
         most = ALONE if terms == 1 and not expression.conjoins else BESIDE_OTHERS
@@ -287,8 +297,12 @@ class Scanner:
                 return self._counted(expression, low, high, self._condition + only, (*self._values, *slots))
         if expression.has_prefix and not self.exists(expression):
             return 0
-        within = sum([self.sessions[key].messages for key in self.keys])
-        return self.frequency(expression) * within // max(1, self.documents)
+        return self.frequency(expression) * self._messages // max(1, self.documents)
+
+    @cached_property
+    def _messages(self) -> int:
+        """How many messages the sessions in scope have together."""
+        return sum([self.sessions[key].messages for key in self.keys])
 
     def exists(self, expression: Expression) -> bool:
         """Whether anything in the index matches, in scope or not: cheap, and no more than a reason to count."""

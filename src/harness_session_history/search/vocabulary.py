@@ -34,7 +34,7 @@ class Vocabulary:
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
-        self._words: dict[tuple[str, int], list[str]] = {}
+        self._known: dict[tuple[Phrase, int], Expression] = {}
 
     def spelled_out(self, expression: Expression, most: int) -> Expression:
         """An expression that finds the same with the words in place of each prefix of at most `most` terms."""
@@ -43,12 +43,14 @@ class Vocabulary:
     def _words_of(self, phrase: Phrase, most: int) -> Expression:
         if not phrase.prefix or len(phrase.words) > 1:
             return phrase
-        (prefix,) = phrase.words
-        words = self._words.get((prefix, most))
-        if words is None:
-            terms = self.beginning(stems([prefix])[0], most + 1)
-            words = self._words[prefix, most] = [] if len(terms) > most else _with_stems(terms)
-        return any_of([Phrase((word,), column=phrase.column) for word in words]) if words else phrase
+        known = self._known.get((phrase, most))
+        if known is None:
+            terms = self.beginning(stems(phrase.words)[0], most + 1)
+            # (A word that would begin a term if there were one finds nothing, and at once.)
+            words = [] if len(terms) > most else _with_stems(terms) if terms else phrase.words
+            known = any_of([Phrase((word,), column=phrase.column) for word in words]) if words else phrase
+            self._known[phrase, most] = known
+        return known
 
     def beginning(self, start: str, most: int) -> list[str]:
         """The first `most` terms that begin with `start`."""

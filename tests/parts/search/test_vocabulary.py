@@ -29,8 +29,8 @@ def test_a_prefix_becomes_the_words_that_begin_so() -> None:
     assert spelled_out(table("databases", "dative", "date"), "dat*") == '("date" OR "dativ" OR "database")'
 
 
-def test_a_prefix_of_nothing_stays_a_prefix() -> None:
-    assert spelled_out(table("deaf"), "dep*") == '"dep" *'
+def test_a_prefix_of_nothing_becomes_a_word_that_stands_nowhere() -> None:
+    assert spelled_out(table("deaf"), "dep*") == '"dep"'
 
 
 def test_a_prefix_of_too_many_terms_stays_a_prefix() -> None:

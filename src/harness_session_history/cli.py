@@ -16,9 +16,15 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .errors import InvalidRequest, RefreshIncomplete, SessionHistoryError
-from .options import arguments_of, in_words_of_the_shell, make_parser, program, settings_of
-from .request import build_request
+from .errors import (
+    EntryNotVisible,
+    IndexUnavailable,
+    InvalidRequest,
+    RefreshIncomplete,
+    SessionHistoryError,
+    SessionNotFound,
+)
+from .options import arguments_of, check_arguments, in_words_of_the_shell, parse, program, settings_of
 
 if TYPE_CHECKING:
     from .display.progress import Progress
@@ -64,14 +70,14 @@ def _asks_for_json(words: list[str]) -> bool:
 
 
 def _run(words: list[str]) -> int:
-    options = make_parser().parse_args(words)
+    options = parse(words)
     if options.command == "tools" and options.tool is None:
         return _tools()
     if options.command == "mcp" and options.print_config is not None:
         return _print_config(options)
     arguments = arguments_of(options)
     if arguments is not None:
-        build_request(**arguments)  # refused before any file is looked at, the settings included
+        check_arguments(arguments)  # refused before any file is looked at, the settings included
         return _ask(options, arguments)
     gc.enable()  # (see __main__): what follows may go on for long
     if options.command == "refresh":
@@ -84,17 +90,63 @@ def _run(words: list[str]) -> int:
 def _ask(options: argparse.Namespace, arguments: dict[str, Any]) -> int:
     history = _open_history(options)
     try:
-        _show_answer(history.ask(**arguments), options, arguments)
+        with _progress() as progress:
+            history.show_progress(progress)
+            arguments = _completed(history, arguments)
+            answer = history.ask(**arguments)
+        _show_answer(answer, options, arguments)
     finally:
         history.close_now()
     return 0
+
+
+def _completed(history: SessionHistory, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with a whole session id where a part of it was given, and with the last entry where `open` has none."""
+    if "session_id" not in arguments:
+        return arguments
+    scope: dict[str, Any] = {
+        name: arguments[name] for name in ("include_deleted", "include_current", "refresh") if name in arguments
+    }
+    session_id = _whole_id(history, arguments["session_id"], **scope)
+    if arguments["operation"] != "open" or "entry_id" in arguments:
+        return {**arguments, "session_id": session_id}
+    scope |= {"kind": arguments["kind"]} if "kind" in arguments else {}
+    (session,) = history.ask(operation="list", session_id=session_id, **scope)["results"] or [None]
+    if session is None:
+        raise SessionNotFound(
+            "no session of this id is in scope",
+            hint="list or search for it; include_deleted and include_current widen the scope",
+        )
+    if session["lastEntryId"] is None:
+        raise EntryNotVisible("no entry of this session can be shown", hint="`session-history doctor` may say why.")
+    return {**arguments, "session_id": session_id, "entry_id": session["lastEntryId"]}
+
+
+_EVERYTHING = {"include_deleted": True, "include_current": True}
+
+
+def _whole_id(history: SessionHistory, said: str, *, reading: bool = True, **scope: bool) -> str:
+    """The id of the one session in scope that has this id or short id, or whose id begins so; `said` itself if none does.
+    What is not indexed is looked for as well if `reading` is allowed."""
+    refresh = scope.pop("refresh", False)
+    found = history.session_ids(said, **scope)
+    if not found and reading:
+        history.ask(operation="list", limit=1, refresh=refresh, **scope)
+        found = history.session_ids(said, **scope)
+    if len(found) > 1:
+        raise InvalidRequest(
+            f"the ids of {len(found)} sessions begin so",
+            hint="Write more of the id; `session-history list` shows all of it.",
+        )
+    return found[0] if found else said
 
 
 def _refresh(options: argparse.Namespace) -> int:
     history = _open_history(options)
     try:
         with _progress() as progress:
-            freshness = history.refresh_now(session_id=options.session_id, progress=progress)
+            session_id = options.session_id and _whole_id(history, options.session_id, **_EVERYTHING)
+            freshness = history.refresh_now(session_id=session_id, progress=progress)
         _require_complete(freshness)
         _show_freshness({"complete": True, "freshness": freshness}, options)
     finally:
@@ -117,7 +169,10 @@ async def _perform(options: argparse.Namespace) -> int:
         else:
             from .doctor.diagnose import diagnose
 
-            report = await diagnose(history, options.session, options.entry)
+            session_id = options.session_id
+            with contextlib.suppress(IndexUnavailable):  # which is what the doctor is asked about
+                session_id = session_id and _whole_id(history, session_id, reading=False, **_EVERYTHING)
+            report = await diagnose(history, session_id, options.entry_id)
             _show_report(report, options)
             return int(any(problem["severity"] == "error" for problem in report["problems"]))
     return 0
@@ -128,7 +183,7 @@ def _open_history(options: argparse.Namespace) -> SessionHistory:
 
     switched: dict[str, Any] = {"maintenance": False} if options.no_maintenance else {}
     history = SessionHistory(
-        roots=options.first_roots + options.root or None,
+        roots=options.root or None,
         index=options.index,
         current_session_id=options.current,
         registry=options.registry,

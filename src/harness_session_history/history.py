@@ -18,7 +18,7 @@ from .engine.threads import CallThreads, Late
 from .errors import InvalidRequest, SessionHistoryError, SessionNotFound
 from .model.limits import LIMITS
 from .model.names import plain_id
-from .request import ARGUMENTS, Arguments, build_request
+from .request import ARGUMENTS, Arguments, ListRequest, build_request
 from .response import HistoryResult
 from .settings import CATCH_UP_SECONDS, VARIABLES, Settings
 
@@ -73,6 +73,18 @@ class SessionHistory:
         own, background work that a call has started goes on without the program, and a call catches up (see `Settings`)."""
         self._usual_catch_up = CATCH_UP_SECONDS
         self._engine.alone = self._engine.supervisor.detached = True
+
+    def show_progress(self, progress: Progress) -> None:
+        """Has `progress` told how far a call is that reads transcripts before it answers."""
+        self._engine.progress = progress
+
+    def session_ids(self, said: str, **scope: bool) -> list[str]:
+        """Ids of the indexed sessions in scope that have this id or short id, else of those whose id or short id begins so;
+        worked out in this thread. `scope`: ``include_deleted``, ``include_current``."""
+        request = build_request(operation="list", **scope)
+        assert isinstance(request, ListRequest)
+        with self._work.threads.call():
+            return self._engine.session_ids(said, request, _never)
 
     async def __call__(self, **arguments: Unpack[Arguments]) -> HistoryResult:
         return await self.call(arguments)

@@ -1,141 +1,301 @@
-"""The options of the shell, generated from the table of arguments."""
+"""The grammar of the shell: a command, and words and options in any order. Its options are generated from the table of
+arguments."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-from typing import Any, NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, NoReturn
 
-from .arguments import Argument, resolved
+from msgspec.structs import replace
+
+from .arguments import Argument, Table, resolved
 from .errors import InvalidRequest
-from .request import ARGUMENTS
+from .request import ARGUMENTS, request_of
 
 PROGRAM = "session-history"
 FORMATS = ("cards", "text", "json")
-_POSITIONAL = {"search": ("query",), "list": (), "open": ("session_id", "entry_id")}
-_COMMAND = "COMMAND"
-#: A citation as it is printed, which `open` takes as one word.
-_CITATION = re.compile("session:(.+)/entry:(.+)")
-#: The commands, with the words that each takes beside its options.
-_WORDS = {
-    "search": "QUERY",
-    "list": "no word",
-    "open": "SESSION and ENTRY",
-    "refresh": "no word",
-    "maintain": "no word",
-    "doctor": "no word",
-    "tools": "NAME and JSON",
-    "mcp": "no word",
+Added = tuple[tuple[str, ...], dict[str, Any]]
+"""Names and keywords of an option or a word, as argparse takes them."""
+
+
+class Command(NamedTuple):
+    """What a command is for, the words that it takes, and its options beside the settings."""
+
+    meaning: str
+    takes: str = "no word"
+    words: tuple[Added, ...] = ()
+    options: tuple[Added, ...] = ()
+
+
+def _option(*names: str, metavar: str, help: str, **more: Any) -> Added:
+    return names, {"metavar": metavar, "help": help, **more}
+
+
+def _word(name: str, metavar: str, help: str, nargs: str | None = None, **more: Any) -> Added:
+    return (name,), {"metavar": metavar, "help": help, "nargs": nargs, **more}
+
+
+_SESSION = ("--session-id", "--session")
+COMMANDS = {
+    "search": Command(
+        "Find entries that hold every word of QUERY.",
+        "QUERY",
+        (_word("query", "QUERY", ARGUMENTS["query"].bound, "+"),),
+    ),
+    "list": Command("List sessions, latest activity first."),
+    "open": Command(
+        "Show one entry of a session with its neighbours.",
+        "SESSION and ENTRY or a citation",
+        (
+            _word(
+                "session_id", "SESSION", "its id, the beginning of that, its short id, or a citation as it is printed"
+            ),
+            _word(
+                "entry_id", "ENTRY", "the entry to show (default: the session's last)", "?", default=argparse.SUPPRESS
+            ),
+        ),
+    ),
+    "refresh": Command(
+        "Bring the index up to date with the transcripts.",
+        options=(_option(*_SESSION, metavar="ID", help="only this session"),),
+    ),
+    "maintain": Command(
+        "Do the background maintenance here and now.",
+        options=((("--watch",), {"action": "store_true", "help": "go on as transcripts change"}),),
+    ),
+    "doctor": Command(
+        "Say what state roots and index are in, and what to do.",
+        options=(
+            _option(*_SESSION, metavar="ID", help="why is this session not found?"),
+            _option("--entry-id", "--entry", metavar="ID", help="why is this entry of it not found?"),
+        ),
+    ),
+    "tools": Command(
+        "Print the tools for recalling one's own conversation, as JSON, or call one of them.",
+        "NAME and JSON",
+        (
+            _word("tool", "NAME", "the tool to call, for the conversation of --current", "?"),
+            _word("arguments", "JSON", "its arguments as one JSON object, or - for stdin", "?", default="{}"),
+        ),
+    ),
+    "mcp": Command(
+        "Serve the tools to a Model Context Protocol client over standard input and output.",
+        options=(_option("--print-config", metavar="CLIENT", help="print what to paste into this client, and end"),),
+    ),
 }
+SETTINGS: tuple[Added, ...] = (
+    _option("--root", metavar="DIR", help="a folder of sessions (repeatable)", action="append", default=[]),
+    _option("--index", metavar="FILE", help="the index file"),
+    _option("--current", metavar="ID", help="the calling session, which is left out"),
+    _option("--registry", metavar="FILE", help="JSON Lines that know more of sessions"),
+    (("--no-maintenance",), {"action": "store_true", "help": "start nothing in the background"}),
+    (
+        ("--format",),
+        {
+            "choices": FORMATS,
+            "help": "cards for a person, text for a model, or one JSON document (default: cards on a terminal, else text)",
+        },
+    ),
+    (("--json",), {"dest": "format", "action": "store_const", "const": "json", "help": "--format json"}),
+)
+#: What stands alone: nothing else is done then.
+_ALONE = ("--help", "-h", "--version")
 _OPTION = re.compile("--?[a-zA-Z][a-zA-Z_-]{0,30}(=|$)")
 _QUOTED = re.compile("['\"]")
+#: A citation as it is printed, which `open` takes as one word.
+_CITATION = re.compile("session:(.+)/entry:(.+)")
+_AGO = re.compile("([0-9]{1,5})([mhdw])(?: ago)?")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_TIMES = "7d, 12h, today, yesterday"
+_DAYS = {"today": 0, "yesterday": 1}
 
 
 class _Parser(argparse.ArgumentParser):
     """Refuses as everything else here does: with `InvalidRequest`, which repeats no word of the caller's but the name of an
     option: it may be a path, or what somebody said."""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         try:
-            return super().parse_known_args(args, namespace)
+            options, left = self.parse_known_args(args, namespace)
         except argparse.ArgumentError as problem:
-            if problem.argument_name == _COMMAND:
-                self.error(f"there is no such command; {_COMMAND} is one of {', '.join(_WORDS)}")
             about = f"{problem.argument_name}: " if problem.argument_name else ""
             # The one message that quotes is of a value for an option that takes none.
             self.error(about + ("it takes no value" if _QUOTED.search(problem.message) else problem.message))
-
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        options, left = self.parse_known_args(args, namespace)
+        command = self.prog.rpartition(" ")[2]
         unknown = [word.partition("=")[0] for word in left if _OPTION.match(word)]
-        command = options.command
         if unknown:
-            self._refuse(f"{self.prog} {command}", f"{command} has no option {unknown[0]}")
-        if left:
+            self.error(f"{command} has no option {unknown[0]}", _nearest(unknown[0], self._option_string_actions))
+        if left := [word for word in left if word != "--"]:
             many = "1 word" if len(left) == 1 else f"{len(left)} words"
-            self._refuse(
-                f"{self.prog} {command}", f"{many} too many: {command} takes {_WORDS[command]} beside its options"
-            )
+            self.error(f"{many} too many: {command} takes {COMMANDS[command].takes} beside its options")
         return options
 
-    def error(self, message: str) -> NoReturn:
-        self._refuse(self.prog, message)
-
-    @staticmethod
-    def _refuse(command: str, message: str) -> NoReturn:
-        raise InvalidRequest(message, hint=f"See `{command} --help`; what begins with a hyphen goes after `--`.")
+    def error(self, message: str, nearest: str = "") -> NoReturn:
+        hint = f"See `{self.prog} --help`; what begins with a hyphen goes after `--`."
+        raise InvalidRequest(message, hint=(f"Did you mean {nearest}? " if nearest else "") + hint)
 
 
-class _Version(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> NoReturn:
+def _nearest(word: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word, known, 1)), "")
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """What the words ask for. Raises InvalidRequest, and SystemExit once help or the version is printed."""
+    command, options, plain = _sorted(words)
+    if "--version" in options:
         from importlib.metadata import version
 
         print(version("harness-session-history"))
         raise SystemExit(0)
-
-
-def make_parser() -> argparse.ArgumentParser:
+    if command is None:
+        _overview().parse_args([word for word in options if word in _ALONE])
+        _overview().error("a command is missing: " + ", ".join(COMMANDS))
+    if command not in COMMANDS:
+        known = ", ".join(COMMANDS)
+        _overview().error(f"there is no such command; COMMAND is one of {known}", _nearest(command, COMMANDS))
     parser = _Parser(
-        prog=PROGRAM,
-        description="Search and re-read past sessions.",
+        prog=f"{PROGRAM} {command}",
+        description=COMMANDS[command].meaning,
         allow_abbrev=False,
         exit_on_error=False,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and exit")
-    _add_settings(parser, first=True)
-    commands = parser.add_subparsers(dest="command", required=True, metavar=_COMMAND)
+    for names, keywords in COMMANDS[command].words:
+        parser.add_argument(*names, **keywords)
+    for names, keywords in _own_options(command):
+        parser.add_argument(*names, **keywords)
+    group = parser.add_argument_group("settings")
+    for names, keywords in SETTINGS:
+        group.add_argument(*names, **keywords)
+    parsed: argparse.Namespace = parser.parse_args([*options, *(["--", *plain] if plain else [])])
+    parsed.command = command
+    return parsed
 
-    def command(name: str, words: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=words, description=words, allow_abbrev=False, exit_on_error=False)
-        _add_settings(made, first=False)
-        return made
 
-    _add_operation(command("search", "Find entries that hold every word of QUERY."), "search")
-    _add_operation(command("list", "List sessions, latest activity first."), "list")
-    _add_operation(command("open", "Show one entry of a session with its neighbours."), "open")
-    refresh = command("refresh", "Bring the index up to date with the transcripts.")
-    refresh.add_argument("--session-id", metavar="ID", help="only this session")
-    maintain = command("maintain", "Do the background maintenance here and now.")
-    maintain.add_argument("--watch", action="store_true", help="go on as transcripts change")
-    doctor = command("doctor", "Say what state roots and index are in, and what to do.")
-    doctor.add_argument("--session", metavar="ID", help="why is this session not found?")
-    doctor.add_argument("--entry", metavar="ID", help="why is this entry of it not found?")
-    tools = command("tools", "Print the tools for recalling one's own conversation, as JSON, or call one of them.")
-    tools.add_argument("tool", nargs="?", metavar="NAME", help="the tool to call, for the conversation of --current")
-    tools.add_argument(
-        "arguments", nargs="?", default="{}", metavar="JSON", help="its arguments as one JSON object, or - for stdin"
+def _sorted(words: Sequence[str]) -> tuple[str | None, list[str], list[str]]:
+    """The command, the options, each one word with its value, and all other words."""
+    flags = {name: _is_flag(added) for added in _all_options() for name in added[0]} | dict.fromkeys(_ALONE, True)
+    command: str | None = None
+    options, plain = [], []
+    left = list(words)
+    while left:
+        word = left.pop(0)
+        if word == "--":
+            plain += left
+            break
+        if _OPTION.match(word):
+            if flags.get(word) is False and left and left[0].partition("=")[0] not in flags:
+                word += "=" + left.pop(0)
+            options.append(word)
+        elif command is None:
+            command = word
+        else:
+            plain.append(word)
+    return command, options, plain
+
+
+def _is_flag(added: Added) -> bool:
+    return str(added[1].get("action")).startswith("store_")
+
+
+def _all_options() -> list[Added]:
+    return [*SETTINGS, *(option for command in COMMANDS for option in _own_options(command))]
+
+
+def _overview() -> _Parser:
+    parser = _Parser(
+        prog=PROGRAM,
+        usage=f"{PROGRAM} COMMAND [words and options in any order]",
+        description="Search and re-read past sessions.",
+        epilog=f"See `{PROGRAM} COMMAND --help` for the options of a command.",
+        allow_abbrev=False,
+        exit_on_error=False,
     )
-    mcp = command("mcp", "Serve the tools to a Model Context Protocol client over standard input and output.")
-    mcp.add_argument("--print-config", metavar="CLIENT", help="print what to paste into this client, and end")
+    parser.add_argument("--version", action="store_true", help="show the version and exit")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        commands.add_parser(name, help=command.meaning)
     return parser
 
 
-def _add_settings(parser: argparse.ArgumentParser, *, first: bool) -> None:
-    """The options that go before or after the command. Only before it do they have a default, lest the second parser
-    undo what the first one read; roots before and after the command add up."""
-    kept: Any = None if first else argparse.SUPPRESS
-    off: Any = False if first else argparse.SUPPRESS
-    group = parser.add_argument_group("settings")
-    group.add_argument(
-        "--root",
-        dest="first_roots" if first else "root",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a folder of sessions (repeatable)",
+def _own_options(command: str) -> list[Added]:
+    return [*COMMANDS[command].options, *map(_added, shell_arguments(command).values())]
+
+
+def shell_arguments(command: str) -> Table:
+    """The arguments that are options of search, list or open, named as they are typed; none for another command."""
+    words = {names[0] for names, _ in COMMANDS[command].words}
+    taken = (one for one in ARGUMENTS.values() if command in one.operations and one.name not in (*words, "operation"))
+    return {argument.name: replace(argument, name=argument.option) for argument in taken}
+
+
+def check_arguments(given: dict[str, Any]) -> None:
+    """Raises InvalidRequest for what `arguments_of` gave, in the words of the shell."""
+    command = given["operation"]
+    words = {
+        names[0]: replace(ARGUMENTS[names[0]], name=keywords["metavar"]) for names, keywords in COMMANDS[command].words
+    }
+    last = {"entry_id": "its last"} if command == "open" else {}
+    try:
+        request_of({**ARGUMENTS, **words, **shell_arguments(command)}, {**last, **given})
+    except InvalidRequest as error:
+        raise InvalidRequest(
+            str(error), hint=re.sub("(Write --(?:since|until) like )", rf"\g<1>{_TIMES}, ", error.hint)
+        ) from None
+
+
+def _added(argument: Argument) -> Added:
+    usual: dict[str, Any] = {"default": argparse.SUPPRESS}
+    if argument.type == "boolean":
+        return (argument.name,), {**usual, "action": "store_true", "help": argument.meaning}
+    metavar = {"integer": "N", "time": "TIME"}.get(
+        argument.type or "", "ID" if argument.name.endswith("-id") else "DIR"
     )
-    group.add_argument("--index", default=kept, metavar="FILE", help="the index file")
-    group.add_argument("--current", default=kept, metavar="ID", help="the calling session, which is left out")
-    group.add_argument("--registry", default=kept, metavar="FILE", help="JSON Lines that know more of sessions")
-    group.add_argument("--no-maintenance", default=off, action="store_true", help="start nothing in the background")
-    group.add_argument(
-        "--format",
-        choices=FORMATS,
-        default=kept,
-        help="cards for a person, text for a model, or one JSON document (default: cards on a terminal, else text)",
-    )
-    group.add_argument("--json", dest="format", action="store_const", const="json", default=kept, help="--format json")
+    if argument.choices:
+        words = ",".join(argument.choices)
+        metavar = words if argument.type == "roles" else "{" + words + "}"
+    if argument.type == "roles":
+        usual |= {"type": lambda words: words.split(","), "action": "extend"}
+    elif argument.type in ("integer", "time"):
+        usual["type"] = _integer if argument.type == "integer" else _moment
+    return (argument.name,), {**usual, "metavar": metavar, "help": _help(argument)}
+
+
+def _help(argument: Argument) -> str:
+    default = ",".join(argument.default) if isinstance(argument.default, tuple) else argument.default
+    known = "" if argument.type in ("choice", "roles", "string") else f"; {argument.bound}"
+    known += f", or as {_TIMES}" if argument.type == "time" else ""
+    return argument.meaning + known + ("" if default is None else f" (default: {default})")
+
+
+def _integer(word: str) -> int | str:
+    """The number, or the word itself, which the request then refuses in its own words."""
+    digits = word.removeprefix("-")
+    return int(word) if digits.isascii() and digits.isdigit() and len(digits) < 20 else word
+
+
+def _moment(word: str) -> str:
+    """A time before now (``90m``, ``12h``, ``7d``, ``2w``) or the beginning of a day here (``today``, ``yesterday``) as
+    ISO-8601; any other word as it is."""
+    from datetime import UTC, datetime, timedelta
+
+    said = word.strip().lower()
+    ago = _AGO.fullmatch(said)
+    try:
+        if ago:
+            moment = datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        elif said in _DAYS:
+            day = datetime.now() - timedelta(days=_DAYS[said])
+            moment = day.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
+        else:
+            return word
+    except (OverflowError, ValueError, OSError):
+        return word
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def program() -> str:
@@ -158,7 +318,7 @@ def in_words_of_the_shell(text: str) -> str:
 
 def settings_of(options: argparse.Namespace, *, absolute: bool = False) -> list[str]:
     """The settings that were given, as options before a command; `absolute`: for a program with another working folder."""
-    given = [("root", root) for root in [*options.first_roots, *options.root]]
+    given = [("root", root) for root in options.root]
     given += [(name, getattr(options, name)) for name in ("index", "current", "registry")]
     words = [
         word
@@ -172,57 +332,9 @@ def settings_of(options: argparse.Namespace, *, absolute: bool = False) -> list[
     return words + (["--no-maintenance"] if options.no_maintenance else [])
 
 
-def _add_operation(parser: argparse.ArgumentParser, operation: str) -> None:
-    for argument in ARGUMENTS.values():
-        if operation not in argument.operations or argument.name == "operation":
-            continue
-        if argument.name in _POSITIONAL[operation]:
-            many: Any = {"query": {"nargs": "+"}, "entry_id": {"nargs": "?", "default": argparse.SUPPRESS}}.get(
-                argument.name, {}
-            )
-            metavar = argument.name.removesuffix("_id").upper()
-            parser.add_argument(argument.name, metavar=metavar, help=argument.bound, **many)
-        elif argument.type == "boolean":
-            parser.add_argument(argument.option, action="store_true", default=argparse.SUPPRESS, help=argument.meaning)
-        else:
-            parser.add_argument(
-                argument.option,
-                default=argparse.SUPPRESS,
-                metavar=_metavar(argument),
-                help=_help(argument),
-                **_reader(argument),
-            )
-
-
-def _metavar(argument: Argument) -> str:
-    if argument.type == "choice":
-        return "{" + ",".join(argument.choices) + "}"
-    if argument.type == "roles":
-        return ",".join(argument.choices)
-    return {"integer": "N", "time": "TIME"}.get(argument.type or "", "ID" if argument.name.endswith("_id") else "DIR")
-
-
-def _help(argument: Argument) -> str:
-    default = ",".join(argument.default) if isinstance(argument.default, tuple) else argument.default
-    known = "" if argument.type in ("choice", "roles", "string") else f"; {argument.bound}"
-    return argument.meaning + known + ("" if default is None else f" (default: {default})")
-
-
-def _reader(argument: Argument) -> dict[str, Any]:
-    if argument.type == "roles":
-        return {"type": lambda words: words.split(","), "action": "extend"}
-    return {"type": _integer} if argument.type == "integer" else {}
-
-
-def _integer(word: str) -> int | str:
-    """The number, or the word itself, which the request then refuses in its own words."""
-    digits = word.removeprefix("-")
-    return int(word) if digits.isascii() and digits.isdigit() and len(digits) < 20 else word
-
-
 def arguments_of(options: argparse.Namespace) -> dict[str, Any] | None:
-    """What was given for search, list or open; None for another command."""
-    if options.command not in _POSITIONAL:
+    """What was given for search, list or open; None for another command. `open` without an entry has no ``entry_id``."""
+    if options.command not in ARGUMENTS["operation"].choices:
         return None
     given = {name: value for name, value in vars(options).items() if name in ARGUMENTS}
     if "query" in given:

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, ClassVar, Literal, TypedDict, get_args
 
 from msgspec import Struct
 
-from .arguments import Argument, check, check_query, checked, declared
+from .arguments import Argument, Table, check, check_query, checked, declared
 from .model.names import MAX_ID_CHARS, plain_id
 
 Operation = Literal["list", "search", "open"]
@@ -135,15 +135,20 @@ def build_request(**given: object) -> AnyRequest:
     Raises `InvalidRequest` for a missing or wrong value and for an argument that the operation does not take, and
     `TypeError` for a name that is no argument at all.
     """
-    unknown = [name for name in given if name not in ARGUMENTS]
+    return request_of(ARGUMENTS, given)
+
+
+def request_of(table: Table, given: Mapping[str, object]) -> AnyRequest:
+    """As `build_request`, with the arguments named as `table` does in messages."""
+    unknown = [name for name in given if name not in table]
     if unknown:
         raise TypeError(f"unexpected argument {unknown[0]!r}")
-    operation = str(check(ARGUMENTS["operation"], given.get("operation", "search")))
-    values = checked(ARGUMENTS, given, operation)
+    operation = str(check(table["operation"], given.get("operation", "search")))
+    values = checked(table, given, operation)
     del values["operation"]
     for name in ("session_id", "entry_id"):
         if isinstance(values.get(name), str):
             values[name] = plain_id(values[name])
     if operation == "search":
-        check_query(ARGUMENTS["query"], values["query"])
+        check_query(table["query"], values["query"])
     return _REQUESTS[operation](**values)

@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from harness_session_history.archive.registry import Registry
-from harness_session_history.options import arguments_of, make_parser
+from harness_session_history.options import arguments_of, parse
 from harness_session_history.request import build_request
 from harness_session_history.response import SCHEMA_VERSION
 from harness_session_history.settings import Settings
@@ -87,7 +87,7 @@ def test_every_command_is_accepted_by_the_shell() -> None:
     commands = [words[1:] for words in lines if words[:1] == ["session-history"]]
     assert len(commands) > 5
     for words in commands:
-        arguments = arguments_of(make_parser().parse_args(words))
+        arguments = arguments_of(parse(words))
         if arguments is not None:
             build_request(**arguments)
 

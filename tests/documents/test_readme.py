@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from harness_session_history.errors import InvalidRequest
-from harness_session_history.options import arguments_of, make_parser
+from harness_session_history.options import arguments_of, parse
 from harness_session_history.request import ARGUMENTS, build_request
 
 PROJECT = Path(__file__).parents[2]
@@ -50,14 +50,14 @@ def test_every_command_of_the_shell_is_accepted_by_it() -> None:
     lines = [words[1:] for words in shell_lines() if words[0] == "session-history"]
     assert {words[0] for words in lines} == {"search", "open", "list", "refresh"}
     for words in lines:
-        arguments = arguments_of(make_parser().parse_args([w.replace("$PWD", "/w") for w in words]))
+        arguments = arguments_of(parse([w.replace("$PWD", "/w") for w in words]))
         if arguments is not None:
             build_request(**arguments)
 
 
 def test_the_shell_refuses_what_it_does_not_know() -> None:
     with pytest.raises(InvalidRequest):
-        make_parser().parse_args(["find", "x"])
+        parse(["find", "x"])
 
 
 def test_the_demo_searches_for_what_the_readme_shows() -> None:

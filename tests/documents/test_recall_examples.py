@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from builder import ArchiveBuilder
-from harness_session_history.options import make_parser
+from harness_session_history.options import parse
 from harness_session_history.recall.tools import history_tools
 
 PROJECT = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def test_shell_lines_are_accepted_by_the_shell() -> None:
     own = [words[1:] for words in lines if words[0] == "session-history"]
     assert len(own) == 4
     for words in own:
-        assert make_parser().parse_args(words[: words.index("#")] if "#" in words else words).command in (
+        assert parse(words[: words.index("#")] if "#" in words else words).command in (
             "mcp",
             "tools",
         )

@@ -13,7 +13,7 @@ import pytest
 
 from harness_session_history import errors
 from harness_session_history.cli import STATUS
-from harness_session_history.options import arguments_of, make_parser
+from harness_session_history.options import arguments_of, parse
 from harness_session_history.request import ARGUMENTS, Argument, build_request
 from harness_session_history.response import Answer, Hints, Hit, ListAnswer, NearHit, OpenAnswer, SearchAnswer
 
@@ -85,7 +85,7 @@ def test_its_shell_examples_are_accepted_by_the_shell() -> None:
     for line in lines:
         words = line.replace('"$PWD"', "/w").replace('"rollback decision"', "rollback").split()
         assert words[:3] == ["python3", "SKILL_FOLDER/dev.py", "run"]
-        arguments = arguments_of(make_parser().parse_args(words[3:]))
+        arguments = arguments_of(parse(words[3:]))
         assert arguments is not None
         build_request(**arguments)
 

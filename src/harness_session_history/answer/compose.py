@@ -44,7 +44,7 @@ class Answerer:
         self, request: AnyRequest, handle: IndexHandle, connection: apsw.Connection, cancelled: Callable[[], bool]
     ) -> HistoryResult:
         """The answer to a request from the snapshot as it is. Raises WalkCancelled and Cancelled if the caller has gone."""
-        views = self._views(handle)
+        views = self.views(handle)
         difference, freshness = self.freshness(handle, request.session_id, cancelled, views.sources_of(request))
         if handle.catalog.purge or handle.catalog.merge or self._log_is_long():
             self.found_work()
@@ -89,7 +89,7 @@ class Answerer:
     ) -> T:
         """What a tool for one's own conversation works out over the snapshot."""
         check = partial(_check, cancelled, Turns())
-        result = work(Snapshot(connection, self._views(handle), handle.companion(Weigher), check))
+        result = work(Snapshot(connection, self.views(handle), handle.companion(Weigher), check))
         if isinstance(result, dict) and result.get("hits") == []:
             handle.verify(finds_nothing=True)
         return result
@@ -144,7 +144,7 @@ class Answerer:
             **({"note": nothing} if nothing else {}),
         }
 
-    def _views(self, handle: IndexHandle) -> Views:
+    def views(self, handle: IndexHandle) -> Views:
         return Views(handle.catalog, self.registry.entries(), self.current, self.scanner.roots)
 
     def _log_is_long(self) -> bool:

@@ -101,6 +101,19 @@ class Views:
                 selected.update(key for key in files if key not in excluded)
         return frozenset(selected)
 
+    def named(self, said: str, request: ListRequest) -> list[str]:
+        """The id that `said` is, in scope or not; else the ids in scope whose short id it is, or that begin with it, or
+        whose short ids do (of both, at least 4 characters)."""
+        if self.catalog.files_of(said):
+            return [said]
+        ids = sorted({self.catalog.sessions[key].session_id for key in self.selected_keys(request)})
+        short = [one for one in in_turns(ids, _AT_ONCE) if short_id(one) == said.lower()]
+        if short or len(said) < 4:
+            return short
+        return [
+            one for one in in_turns(ids, _AT_ONCE) if one.startswith(said) or short_id(one).startswith(said.lower())
+        ]
+
     def scope(self, request: SearchRequest) -> Scope:
         """The request's filters as the index understands them."""
         allowed: frozenset[int] | None = None

@@ -21,7 +21,7 @@ from ..model.limits import LIMITS
 from ..model.sources import FileIdentity
 from ..pacing import Cancelled
 from ..refresh.plan import Budget, Outcome, Progress
-from ..request import AnyRequest, SearchRequest
+from ..request import AnyRequest, ListRequest, SearchRequest
 from ..settings import Settings
 from .supervisor import Supervisor, changes
 from .threads import CallThreads, Lane, Late
@@ -46,6 +46,8 @@ class Engine:
         self.settings, self.threads = settings, threads
         #: Nobody's event loop has to be kept free, so large work needs no process of its own.
         self.alone = False
+        #: Told how far a call is that reads before it answers.
+        self.progress: Progress | None = None
         self.supervisor = Supervisor(settings)
         self.index = IndexFile(settings.index)
         make = partial(IndexHandle, self.index, prefixes(root.path for root in settings.roots))
@@ -91,7 +93,7 @@ class Engine:
 
         def answered() -> HistoryResult:
             if request.refresh:
-                self._refresh(request.session_id, deadline, None, cancelled)
+                self._refresh(request.session_id, deadline, self.progress, cancelled)
             elif catch_up and self._read(self.answerer.is_behind, cancelled):
                 self._read_little(began + catch_up, cancelled)
             answer = self._read(from_snapshot, cancelled)
@@ -101,6 +103,11 @@ class Engine:
             return answer
 
         return self._healing(answered, cancelled, deadline)
+
+    def session_ids(self, said: str, request: ListRequest, cancelled: Cancel) -> list[str]:
+        """Ids of the sessions in a request's scope that `said` names (see `Views.named`)."""
+        look = lambda handle, _connection, _stopped: self.answerer.views(handle).named(said, request)
+        return self._healing(lambda: self._read(look, cancelled), cancelled)
 
     def recall(self, session_id: str, work: Work[T], cancelled: Cancel) -> T:
         """Brings the conversation's own file up to date, then works on the snapshot."""
@@ -186,7 +193,7 @@ class Engine:
         """A snapshot of what can be read in a short while."""
         deadline = deadline_of(LIMITS.first_build_seconds)
         with suppress(Late), self.writers.held(cancelled, deadline) as handle:  # (else whoever works there builds it)
-            self._updated(handle, Budget(deadline, cancelled))
+            self._updated(handle, Budget(deadline, cancelled), self.progress)
 
     def _refresh(
         self, session_id: str | None, deadline: float | None, progress: Progress | None, cancelled: Cancel

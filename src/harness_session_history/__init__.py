@@ -16,43 +16,64 @@ if TYPE_CHECKING:
     )
     from .history import SessionHistory, session_history
     from .recall.tools import history_tools, prompt_section
-    from .response import HistoryResult
+    from .response import (
+        Citation,
+        Freshness,
+        Hints,
+        Hit,
+        ListAnswer,
+        ListedSession,
+        Message,
+        NearHit,
+        OpenAnswer,
+        SearchAnswer,
+        SessionView,
+        Sources,
+        TermCount,
+        ToolUse,
+    )
+    from .result import HistoryResult, ListResult, OpenResult, SearchResult
+
+    __version__: str
 
 __all__ = [
-    "CitationUnavailable",
-    "EntryNotVisible",
-    "HistoryResult",
-    "IndexUnavailable",
-    "InvalidRequest",
-    "RefreshIncomplete",
-    "SessionHistory",
-    "SessionHistoryError",
-    "SessionNotFound",
-    "history_tools",
-    "prompt_section",
-    "session_history",
-]
+    "Citation", "CitationUnavailable", "EntryNotVisible", "Freshness", "Hints", "HistoryResult", "Hit", "IndexUnavailable",
+    "InvalidRequest", "ListAnswer", "ListResult", "ListedSession", "Message", "NearHit", "OpenAnswer", "OpenResult",
+    "RefreshIncomplete", "SearchAnswer", "SearchResult", "SessionHistory", "SessionHistoryError", "SessionNotFound",
+    "SessionView", "Sources", "TermCount", "ToolUse", "__version__", "history_tools", "prompt_section", "session_history",
+]  # fmt: skip
 
 _HOMES = {
-    "HistoryResult": "response",
-    "SessionHistory": "history",
-    "history_tools": "recall",
-    "prompt_section": "recall",
-    "session_history": "history",
-}
+    "history": ("SessionHistory", "session_history"),
+    "recall": ("history_tools", "prompt_section"),
+    "result": ("HistoryResult", "ListResult", "OpenResult", "SearchResult"),
+    "errors": (
+        "CitationUnavailable", "EntryNotVisible", "IndexUnavailable", "InvalidRequest", "RefreshIncomplete",
+        "SessionHistoryError", "SessionNotFound",
+    ),
+}  # fmt: skip
 
 
-def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # a checker would take any name for one that there is
 
-    home = import_module(f".{_HOMES.get(name, 'errors')}", __name__)
-    if name in ("SessionHistory", "session_history"):
-        home.describe()
-    value: object = getattr(home, name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value: object
+        if name == "__version__":
+            from importlib.metadata import version
+
+            value = version("harness-session-history")
+        else:
+            from importlib import import_module
+
+            module = next((module for module, names in _HOMES.items() if name in names), "response")
+            home = import_module(f".{module}", __name__)
+            if module == "history":
+                home.describe()
+            value = getattr(home, name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .errors import (
     EntryNotVisible,
@@ -29,6 +29,7 @@ from .options import arguments_of, check_arguments, in_words_of_the_shell, parse
 if TYPE_CHECKING:
     from .display.progress import Progress
     from .history import SessionHistory
+    from .response import Freshness
 
 
 STATUS = {
@@ -201,8 +202,8 @@ def _progress() -> Progress:
     return Progress(sys.stderr)
 
 
-def _require_complete(freshness: dict[str, Any]) -> None:
-    counts = {name: int(count) for name, count in freshness["sources"].items()}
+def _require_complete(freshness: Freshness) -> None:
+    counts = cast(dict[str, int], dict(freshness["sources"]))
     lacking = [f"{counts[name]} {name}" for name in ("changed", "missing", "unavailable") if counts[name]]
     if lacking:
         raise RefreshIncomplete(

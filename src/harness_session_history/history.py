@@ -12,14 +12,14 @@ import time
 import weakref
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from .engine.threads import CallThreads, Late
 from .errors import InvalidRequest, SessionHistoryError, SessionNotFound
 from .model.limits import LIMITS
 from .model.names import plain_id
 from .request import ARGUMENTS, Arguments, ListRequest, build_request
-from .response import HistoryResult
+from .result import HistoryResult
 from .settings import CATCH_UP_SECONDS, VARIABLES, Settings
 
 if TYPE_CHECKING:
@@ -29,14 +29,36 @@ if TYPE_CHECKING:
     from .answer.conversation import Conversation
     from .engine.calls import Engine
     from .refresh.plan import Progress
-    from .request import AnyRequest
+    from .request import AnyRequest, Details, Operation
+    from .response import Freshness
+    from .result import ListResult, OpenResult, SearchResult
     from .settings import PathArgument
 
 
 T = TypeVar("T")
 
 
-class SessionHistory:
+if TYPE_CHECKING:
+
+    class Call:
+        """What a type checker knows of a call: its arguments, and the answer to each operation."""
+
+        @overload
+        async def __call__(self, *, operation: Literal["list"], **arguments: Unpack[Details]) -> ListResult: ...
+        @overload
+        async def __call__(self, *, operation: Literal["open"], **arguments: Unpack[Details]) -> OpenResult: ...
+        @overload
+        async def __call__(
+            self, *, operation: Literal["search"] = "search", **arguments: Unpack[Details]
+        ) -> SearchResult: ...
+        @overload
+        async def __call__(self, *, operation: Operation, **arguments: Unpack[Details]) -> HistoryResult: ...
+        async def __call__(self, **arguments: Any) -> Any: ...
+else:
+    Call = object
+
+
+class SessionHistory(Call):
     """Past sessions under `roots`, answered from `index`; what is None comes from the environment.
 
     ``await history(operation=...)`` answers, ``await history.refresh()`` brings the index up to date,
@@ -86,8 +108,10 @@ class SessionHistory:
         with self._work.threads.call():
             return self._engine.session_ids(said, request, _never)
 
-    async def __call__(self, **arguments: Unpack[Arguments]) -> HistoryResult:
-        return await self.call(arguments)
+    if not TYPE_CHECKING:
+
+        async def __call__(self, **arguments):
+            return await self.call(arguments)
 
     async def call(self, arguments: Arguments, *, catch_up: float = 0.0) -> HistoryResult:
         """As ``await history(**arguments)``; `catch_up` are the seconds of catching up where the settings name none."""
@@ -111,7 +135,7 @@ class SessionHistory:
         said = self.settings.catch_up
         return self._engine.answer(request, began, cancelled, catch_up=catch_up if said is None else said)
 
-    async def refresh(self, session_id: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
+    async def refresh(self, session_id: str | None = None, progress: Progress | None = None) -> Freshness:
         """Brings everything (or one session) up to date, without a limit of time; returns the freshness after it.
 
         Raises RefreshIncomplete if a file cannot be read or does not hold still, InvalidRequest for an id that can be
@@ -119,14 +143,12 @@ class SessionHistory:
         """
         return await self._work.threads.awaited(partial(self._refresh, session_id, progress), writes=True)
 
-    def refresh_now(self, session_id: str | None = None, progress: Progress | None = None) -> dict[str, Any]:
+    def refresh_now(self, session_id: str | None = None, progress: Progress | None = None) -> Freshness:
         """As `refresh`, worked out in this thread."""
         with self._work.threads.call():
             return self._refresh(session_id, progress, _never)
 
-    def _refresh(
-        self, session_id: str | None, progress: Progress | None, cancelled: Callable[[], bool]
-    ) -> dict[str, Any]:
+    def _refresh(self, session_id: str | None, progress: Progress | None, cancelled: Callable[[], bool]) -> Freshness:
         engine = self._engine
         if session_id is None:
             return engine.refresh(None, progress, cancelled)
@@ -247,10 +269,14 @@ def _close_apart(close: Callable[[], None]) -> None:
     threading.Thread(target=close, name="session-history-close", daemon=True).start()
 
 
-async def session_history(**arguments: Unpack[Arguments]) -> HistoryResult:
-    answer = await default_history()(**arguments)
-    answer.function = "session_history"
-    return answer
+if TYPE_CHECKING:
+    session_history: Call
+else:
+
+    async def session_history(**arguments):
+        answer = await default_history().call(arguments)
+        answer.function = "session_history"
+        return answer
 
 
 def describe() -> None:

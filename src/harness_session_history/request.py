@@ -25,10 +25,13 @@ ROLES: tuple[Role, ...] = get_args(Role)
 _EACH, _FOUND, _SEARCH, _OPEN = OPERATIONS, ("list", "search"), ("search",), ("open",)
 
 
-class Arguments(TypedDict, total=False):
-    """What ``session_history`` takes; what is left out has its default."""
-
+class Asked(TypedDict, total=False):
     operation: Annotated[Operation, Argument("what to do", "search", operations=_EACH)]
+
+
+class Details(TypedDict, total=False):
+    """What ``session_history`` takes beside the operation."""
+
     query: Annotated[
         str | None,
         Argument(
@@ -67,6 +70,10 @@ class Arguments(TypedDict, total=False):
         int, Argument("longest sum of texts, in characters", 6000, low=256, high=16000, operations=_OPEN)
     ]
     refresh: Annotated[bool, Argument("first bring the selected sessions up to date", False, operations=_EACH)]
+
+
+class Arguments(Asked, Details, total=False):
+    """What ``session_history`` takes; what is left out has its default."""
 
 
 ARGUMENTS = declared(Arguments)

@@ -28,7 +28,7 @@ from harness_session_history.errors import (
     SessionNotFound,
 )
 from harness_session_history.request import ARGUMENTS
-from harness_session_history.response import HistoryResult
+from harness_session_history.result import HistoryResult
 
 SOURCES = {"selected": 1, "indexed": 1, "changed": 0, "missing": 0, "unavailable": 0, "duplicate": 0, "damaged": 0}
 

@@ -23,7 +23,8 @@ from hypothesis import strategies as st
 from builder import ArchiveBuilder
 from harness_session_history import InvalidRequest, SessionHistory, response, session_history
 from harness_session_history.history import default_history
-from harness_session_history.response import HistoryResult, OpenAnswer, SearchAnswer, iso, short_id
+from harness_session_history.response import OpenAnswer, SearchAnswer, iso, short_id
+from harness_session_history.result import HistoryResult
 
 VIEW = {
     "sessionId": "s1",
@@ -133,7 +134,7 @@ def test_ipython_shows_cards_with_a_call_to_copy_and_not_the_dict(
 
 def test_ipython_in_a_terminal_prints_the_cards_at_its_prompt(tmp_path: Path) -> None:
     pytest.importorskip("IPython")
-    code = "from harness_session_history.response import HistoryResult\n"
+    code = "from harness_session_history.result import HistoryResult\n"
     code += f"HistoryResult({{'operation': 'search', 'results': [{HIT!r}]}})\nexit\n"
     done = subprocess.run(
         [sys.executable, "-m", "IPython", "--simple-prompt", "--no-banner", "--colors=NoColor"],

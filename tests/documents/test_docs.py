@@ -77,6 +77,7 @@ def test_no_declared_shape_is_left_out() -> None:
     from harness_session_history import response
 
     declared = {name for name, value in vars(response).items() if hasattr(value, "__required_keys__")}
+    declared -= {"ListBody", "SearchBody", "OpenBody"}  # parts of the answers
     assert declared == {shape.__name__ for shape in GENERATOR["SHAPES"]}
 
 

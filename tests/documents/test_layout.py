@@ -20,7 +20,7 @@ MODULES = {
 #: The rooms: packages and the modules at the top. Each may import only the rooms that stand here beside it.
 GROUND = {"errors", "pacing"}
 PLAIN = GROUND | {"model", "text"}
-PUBLIC = {"arguments", "errors", "request", "response", "settings", "options", "model"}
+PUBLIC = {"arguments", "errors", "request", "response", "result", "settings", "options", "model"}
 WALLS: dict[str, set[str]] = {
     "errors": set(),
     "pacing": set(),
@@ -30,12 +30,13 @@ WALLS: dict[str, set[str]] = {
     "index": PLAIN,
     "search": PLAIN | {"index"},
     "refresh": PLAIN | {"archive", "index", "settings"},
-    "answer": PLAIN | {"archive", "index", "search", "request", "response"},
-    "engine": PLAIN | {"archive", "index", "search", "refresh", "answer", "request", "response", "settings"},
+    "answer": PLAIN | {"archive", "index", "search", "request", "response", "result"},
+    "engine": PLAIN | {"archive", "index", "search", "refresh", "answer", "request", "response", "result", "settings"},
     "arguments": {"errors", "model"},
     "settings": {"archive", "errors", "model"},
     "request": {"arguments", "errors", "model"},
-    "response": {"display", "errors"},
+    "response": set(),
+    "result": {"display", "response"},
     "options": {"arguments", "errors", "request"},
     "history": PUBLIC | {"answer", "engine", "refresh"},
     "recall": PUBLIC,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import apsw
 
@@ -17,7 +17,8 @@ from ..index.freshness import Difference, compare, own_files
 from ..model.limits import LIMITS
 from ..pacing import Cancelled, Turns
 from ..request import AnyRequest, OpenRequest, SearchRequest
-from ..response import WARNING, HistoryResult, iso
+from ..response import WARNING, Answer, Freshness, ListBody, OpenBody, SearchBody, Sources, Spans, iso
+from ..result import RESULTS, HistoryResult
 from ..search.bm25 import Weigher
 from .branch import Snapshot, Work
 from .empty import without_sessions
@@ -48,7 +49,8 @@ class Answerer:
         difference, freshness = self.freshness(handle, request.session_id, cancelled, views.sources_of(request))
         if handle.catalog.purge or handle.catalog.merge or self._log_is_long():
             self.found_work()
-        marker: Callable[[str], list[tuple[int, int]]] | None = None
+        marker: Callable[[str], Spans] | None = None
+        body: ListBody | SearchBody | OpenBody
         if isinstance(request, SearchRequest):
             from ..search.query import parse
             from ..search.rank import Searcher
@@ -71,18 +73,17 @@ class Answerer:
         doubted = [
             path for path, state in handle.catalog.doubted.items() if handle.catalog.sources[path].identity == state
         ]
-        return HistoryResult(
-            {
-                "operation": request.operation,
-                "dataOnly": True,
-                "warning": WARNING,
-                "complete": difference.complete and not doubted,
-                **body,
-                "freshness": _doubting(freshness, len(doubted)) if doubted else freshness,
-                "currentSession": views.current_said(request),
-            },
-            marker=marker,
-        )
+        common: Answer = {
+            "operation": request.operation,
+            "dataOnly": True,
+            "warning": WARNING,
+            "complete": difference.complete and not doubted,
+            "freshness": _doubting(freshness, len(doubted)) if doubted else freshness,
+            "currentSession": views.current_said(request),
+        }
+        values: dict[str, Any] = {**common, **body}
+        values |= {name: values.pop(name) for name in ("freshness", "currentSession")}  # (they are read last)
+        return RESULTS[request.operation](values, marker=marker)
 
     def recalled(
         self, work: Work[T], handle: IndexHandle, connection: apsw.Connection, cancelled: Callable[[], bool]
@@ -115,7 +116,7 @@ class Answerer:
         session_id: str | None,
         cancelled: Callable[[], bool],
         selected: frozenset[int] | None = None,
-    ) -> tuple[Difference, dict[str, Any]]:
+    ) -> tuple[Difference, Freshness]:
         """How all files, or the `selected` ones, or those of one session, differ from the snapshot; and the ``freshness`` of an
         answer. What is not read yet may belong to any selection.
 
@@ -135,14 +136,16 @@ class Answerer:
                 difference = Difference()
         elif selected is not None:
             difference = difference.narrowed(selected, handle.catalog, seen.files)
-        return difference, {
+        said: Freshness = {
             "snapshotAt": iso(handle.catalog.snapshot_at),
             "oldestIndexedAt": iso(difference.oldest_indexed_at),
             "newestIndexedAt": iso(difference.newest_indexed_at),
-            "checkedAt": iso(int((time.time() - (time.monotonic() - seen.started)) * 1000)),
-            "sources": difference.counts(),
-            **({"note": nothing} if nothing else {}),
+            "checkedAt": iso(int((time.time() - (time.monotonic() - seen.started)) * 1000)) or "",
+            "sources": cast(Sources, difference.counts()),
         }
+        if nothing:
+            said["note"] = nothing
+        return difference, said
 
     def views(self, handle: IndexHandle) -> Views:
         return Views(handle.catalog, self.registry.entries(), self.current, self.scanner.roots)
@@ -151,11 +154,13 @@ class Answerer:
         return self.index.log_bytes() > LIMITS.long_wal_bytes
 
 
-def _doubting(freshness: dict[str, Any], count: int) -> dict[str, Any]:
+def _doubting(freshness: Freshness, count: int) -> Freshness:
     """The freshness where files that looked unchanged were found to say something else."""
-    sources = freshness["sources"]
-    changed = {"indexed": sources["indexed"] - count, "changed": sources["changed"] + count}
-    return {**freshness, "sources": {**sources, **changed, "pendingMaintenance": sources["pendingMaintenance"] + count}}
+    sources = freshness["sources"].copy()
+    sources["indexed"] -= count
+    sources["changed"] += count
+    sources["pendingMaintenance"] += count
+    return {**freshness, "sources": sources}
 
 
 def _check(cancelled: Callable[[], bool], turns: Turns) -> None:

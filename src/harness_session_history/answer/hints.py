@@ -6,13 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
-from typing import Any
 
 import apsw
 from msgspec.structs import replace as with_changes
 
 from ..request import ROLES, SearchRequest
-from ..response import SessionView
+from ..response import Hints, NearHit, SessionView
 from ..search.expression import Expression, Phrase
 from ..search.match import Matcher
 from ..search.query import Query, Term, parse
@@ -68,7 +67,7 @@ def hints(
     check: Callable[[], None],
     *,
     sure: bool = True,
-) -> dict[str, Any]:
+) -> Hints:
     """The ``hints`` of a search answer with fewer than five results, which are `hits`; `sure` if every candidate was looked
     at."""
     helper = _Helper(connection, searcher, views, request, query, check)
@@ -78,7 +77,7 @@ def hints(
         helper.counts = [helper.count(term) for term in query.terms]
     wanted = helper.wanted(correct=not hits)
     near = helper.nearest.find(wanted, {row for hit in hits for row in hit.rows}) if wanted else []
-    found: dict[str, Any] = {
+    found: Hints = {
         "terms": [
             {"term": term.text, "entries": count} for term, count in zip(query.terms, helper.counts, strict=True)
         ],
@@ -238,10 +237,10 @@ class _Helper:
 
     # -- nearest entries and what to ask ------------------------------------------------------------------------------
 
-    def shown(self, near: Sequence[Near], wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
+    def shown(self, near: Sequence[Near], wanted: Sequence[Wanted]) -> list[NearHit]:
         """The nearest entries as they stand in the answer."""
         matcher = Matcher(Query(self.query.text, tuple([one.term for one in wanted])))
-        shown = []
+        shown: list[NearHit] = []
         for one in near:
             self.check()
             held = {wanted[at].place for at in one.held if wanted[at].itself}

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import apsw
 
@@ -19,6 +19,7 @@ from ..archive.hydration import Hydrated
 from ..index.packing import Located
 from ..index.schema import SessionRow, Unsound
 from ..request import ROLES
+from ..response import Hit as ShownHit
 from ..response import iso
 from ..search.match import Matcher
 from ..search.rank import Beyond
@@ -188,11 +189,11 @@ class Finder:
         return None
 
 
-def render(hit: Hit, views: Views, matcher: Matcher, snippet_chars: int) -> dict[str, Any]:
+def render(hit: Hit, views: Views, matcher: Matcher, snippet_chars: int) -> ShownHit:
     """A hit as it stands in an answer."""
     snippet, cut = matcher.snippet(hit.entry.text, snippet_chars, hit.entry.apart)
     session_id, entry_id = hit.session.session_id, hit.entry.entry_id
-    shown: dict[str, Any] = {
+    shown: ShownHit = {
         "citation": {"sessionId": session_id, "entryId": entry_id},
         "role": ROLES[hit.entry.role],
         "createdAt": iso(hit.located.time),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import apsw
 
@@ -12,14 +11,14 @@ from ..errors import CitationUnavailable, EntryNotVisible
 from ..index.packing import Located
 from ..index.schema import SessionRow
 from ..request import ROLES, OpenRequest
-from ..response import iso
+from ..response import Message, OpenBody, iso
 from ..text.clean import cut
 from .branch import Neighbourhood, find_around
 from .citations import Evidence
 from .sessions import Views
 
 
-def open_entry(connection: apsw.Connection, views: Views, request: OpenRequest) -> dict[str, Any]:
+def open_entry(connection: apsw.Connection, views: Views, request: OpenRequest) -> OpenBody:
     """The part of an open answer that comes from the snapshot and the cited bytes.
 
     Raises SessionNotFound, EntryNotVisible, CitationUnavailable.
@@ -117,8 +116,8 @@ class _Window:
 
 def _message(
     entry: Hydrated, session: SessionRow, text: str, text_cut: bool, located: Located, evidence: Evidence
-) -> dict[str, Any]:
-    shown: dict[str, Any] = {
+) -> Message:
+    shown: Message = {
         "entryId": entry.entry_id,
         "role": ROLES[entry.role],
         "text": text,

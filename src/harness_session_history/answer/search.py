@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import apsw
 
 from ..request import SearchRequest
+from ..response import SearchBody, Spans
 from ..search.match import Matcher
 from ..search.query import Query
 from ..search.rank import Searcher, ordered_rows
@@ -26,7 +26,7 @@ def search(
     request: SearchRequest,
     query: Query,
     check: Callable[[], None],
-) -> tuple[dict[str, Any], Callable[[str], list[tuple[int, int]]]]:
+) -> tuple[SearchBody, Callable[[str], Spans]]:
     """The part of a search answer that comes from the snapshot, and what marks the matched words in its snippets."""
     matcher = Matcher(query)
     finder = Finder(connection, views, searcher.scope, matcher, check)
@@ -43,7 +43,7 @@ def search(
     for hit in hits:
         check()
         results.append(render(hit, views, matcher, request.snippet_chars))
-    answer: dict[str, Any] = {
+    answer: SearchBody = {
         "query": request.query,
         "results": results,
         "truncated": more or finder.gave_up,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import apsw
 
@@ -29,7 +29,8 @@ from .threads import CallThreads, Lane, Late
 if TYPE_CHECKING:
     from ..answer.branch import Work
     from ..refresh.updater import Updater
-    from ..response import HistoryResult
+    from ..response import Freshness
+    from ..result import HistoryResult
 
 T = TypeVar("T")
 Cancel = Callable[[], bool]
@@ -135,10 +136,10 @@ class Engine:
 
         return self._healing(recalled, cancelled)
 
-    def refresh(self, session_id: str | None, progress: Progress | None, cancelled: Cancel) -> dict[str, Any]:
+    def refresh(self, session_id: str | None, progress: Progress | None, cancelled: Cancel) -> Freshness:
         """Brings everything or one session up to date; returns the freshness after it."""
 
-        def refreshed() -> dict[str, Any]:
+        def refreshed() -> Freshness:
             self._refresh(session_id, None, progress, cancelled)
             return self._read(
                 lambda handle, _connection, stopped: self.answerer.freshness(handle, session_id, stopped)[1], cancelled

@@ -18,7 +18,7 @@ from ..model.sources import FileIdentity
 from ..text.clean import one_line
 from .files import Unreadable, opened, read_at
 from .projection import DetailBlock, Part, ToolCall, parts, project, text_of, tool_calls, view_of
-from .records import loads, read_line, unpaired
+from .records import loads, loose, loose_content, read_line, unpaired
 
 __all__ = ["Hydrated", "Hydration", "Unreadable", "Wanted", "hydrate", "tool_statuses"]
 
@@ -195,33 +195,11 @@ def _decode(record: bytes) -> _Entry | None:
     if not isinstance(value, dict):
         return None
     message = value.get("message")
-    return _Entry(
-        "message" if value.get("type") == "message" else "",
-        unpaired(value["id"]) if isinstance(value.get("id"), str) else None,
-        value.get("timestamp"),
-        _message_of(message) if isinstance(message, dict) else None,
-        value.get("author"),
-    )
-
-
-def _message_of(value: dict[str, Any]) -> _Message:
-    role, content = value.get("role"), value.get("content")
-    blocks = [_block_of(b) for b in content if isinstance(b, dict)] if isinstance(content, list) else None
-    return _Message(
-        role if isinstance(role, str) else "",
-        content if isinstance(content, str) else blocks,
-        value.get("timestamp"),
-        value.get("author"),
-    )
-
-
-def _block_of(value: dict[str, Any]) -> DetailBlock:
-    kind, text = value.get("type"), value.get("text")
-    return DetailBlock(
-        kind if isinstance(kind, str) else "",
-        text if isinstance(text, str) else None,
-        *(value.get(field) for field in ("id", "name", "fileName", "filename", "title")),
-    )
+    if isinstance(message, dict):
+        message = loose(_Message, message, content=loose_content(DetailBlock, message.get("content")))
+    entry = loose(_Entry, value, message=message if isinstance(message, _Message) else None)
+    entry.id = entry.id and unpaired(entry.id)
+    return entry
 
 
 def _author(value: object) -> str | None:
@@ -233,7 +211,7 @@ def _author(value: object) -> str | None:
 
 class _Result(msgspec.Struct):
     role: str = ""
-    toolCallId: str = ""
+    toolCallId: str | None = None
     isError: bool = False
 
 
@@ -293,19 +271,12 @@ def _lines(descriptor: int, start: int, end: int) -> Iterator[bytes]:
 def _result(line: bytes) -> _Result | None:
     """The tool result that a line holds, if it is one."""
     try:
-        entry = _result_decoder.decode(line)
+        message = _result_decoder.decode(line).message
     except (msgspec.DecodeError, RecursionError, ValueError):
-        return _loose_result(line)
-    return entry.message if entry.message is not None and entry.message.role == "toolResult" else None
-
-
-def _loose_result(line: bytes) -> _Result | None:
-    try:
-        value = loads(line)
-    except ValueError:
-        return None
-    message = value.get("message") if isinstance(value, dict) else None
-    if not isinstance(message, dict) or message.get("role") != "toolResult":
-        return None
-    call_id = message.get("toolCallId")
-    return _Result("toolResult", call_id, message.get("isError") is True) if isinstance(call_id, str) else None
+        try:
+            value = loads(line)
+        except ValueError:
+            return None
+        told = value.get("message") if isinstance(value, dict) else None
+        message = loose(_Result, told) if isinstance(told, dict) else None
+    return message if message is not None and message.role == "toolResult" else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -202,34 +202,37 @@ def unpaired(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def loose(kind: type[T], value: Mapping[str, Any], **given: Any) -> T:
+    """A struct from generic JSON, of which fields of a wrong type count as absent; `given` are fields that are known."""
+    for field in msgspec.structs.fields(kind):
+        if field.name in value and field.name not in given:
+            try:
+                given[field.name] = msgspec.convert(value[field.name], field.type)
+            except (msgspec.ValidationError, OverflowError):
+                pass
+    return kind(**given)
+
+
+def loose_content(block: type[T], content: object) -> str | list[T]:
+    """The content of a message; what is no block is left out."""
+    if isinstance(content, str):
+        return content
+    return [loose(block, one) for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+
+
+_SPOKEN: Final[dict[str, type[UserMessage | AssistantMessage]]] = {"user": UserMessage, "assistant": AssistantMessage}
+
+
 def entry_of(value: Mapping[str, Any]) -> Entry:
-    """An entry from generic JSON: fields of a wrong type count as absent."""
-    kind, entry_id, parent = value.get("type"), value.get("id"), value.get("parentId", UNSET)
-    message = value.get("message")
-    custom = value.get("customType")
-    return Entry(
-        type=kind if isinstance(kind, str) else "",
-        id=unpaired(entry_id) if isinstance(entry_id, str) else None,
-        parentId=unpaired(parent) if isinstance(parent, str) else UNSET if parent is UNSET else None,
-        timestamp=_stamp(value.get("timestamp")),
-        message=_message_of(message) if isinstance(message, dict) else None,
-        customType=custom if isinstance(custom, str) else None,
-    )
-
-
-def _stamp(value: object) -> str | int | float | None:
-    return value if isinstance(value, (str, int, float)) and not isinstance(value, bool) else None
-
-
-def _message_of(value: Mapping[str, Any]) -> Message | None:
-    role, content, stamp = value.get("role"), value.get("content"), _stamp(value.get("timestamp"))
-    if role != "user" and role != "assistant":
-        return None
-    if not isinstance(content, str):
-        content = [_block_of(b) for b in content if isinstance(b, dict)] if isinstance(content, list) else []
-    return UserMessage(content, stamp) if role == "user" else AssistantMessage(content, stamp)
-
-
-def _block_of(value: Mapping[str, Any]) -> Block:
-    kind, text = value.get("type"), value.get("text")
-    return Block(kind if isinstance(kind, str) else "", text if isinstance(text, str) else None)
+    """An entry from generic JSON."""
+    message, told = value.get("message"), None
+    if isinstance(message, dict) and (kind := _SPOKEN.get(str(message.get("role")))):
+        told = loose(kind, message, content=loose_content(Block, message.get("content")))
+    entry = loose(Entry, value, message=told)
+    entry.id = entry.id and unpaired(entry.id)
+    parent = value.get("parentId", UNSET)
+    entry.parentId = unpaired(parent) if isinstance(parent, str) else UNSET if parent is UNSET else None
+    return entry

@@ -52,7 +52,7 @@ def test_a_root_of_other_agents_transcripts_says_how_many_files_are_of_another_f
     assert note == f"no Pi session under {world.root}; 3 files of another format"
     report = shell(world, capsys, "doctor")
     assert f"There is no Pi session under {world.root}; 3 files of another format" in report
-    assert "Healthy" not in report and f"root    {world.root} (0 files" in report
+    assert "Healthy" not in report and f"root    {world.root} (0 files, 3 of another format)" in report
 
 
 def test_an_empty_root_is_said_by_search_list_and_doctor(world: World, capsys: pytest.CaptureFixture[str]) -> None:

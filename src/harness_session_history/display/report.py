@@ -68,7 +68,8 @@ def _session(item: Answer) -> Card:
 def _roots(report: Answer) -> Card:
     rows: list[Row] = []
     for root in report["roots"][:_MOST]:
-        state = words.count(root["files"], "file") if root["reachable"] else f"not read: {root['reason']}"
+        other = f", {root['otherFormat']:,} of another format" if root["otherFormat"] else ""
+        state = words.count(root["files"], "file") + other if root["reachable"] else f"not read: {root['reason']}"
         rows.append(row("root", f"{words.one_line(root['path'], PATH)} ({words.one_line(state)})"))
     sources = report["sources"]
     counts = [f"{sources[name]:,} {text}" for name, text in _COUNTS.items() if sources.get(name)]

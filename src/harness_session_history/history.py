@@ -74,6 +74,7 @@ class SessionHistory(Call):
         registry: PathArgument | None = None,
         maintenance: bool = True,
         catch_up: float | None = None,
+        redact: bool | None = None,
     ) -> None:
         self.settings = Settings.resolve(
             roots=roots,
@@ -82,6 +83,7 @@ class SessionHistory(Call):
             registry=registry,
             maintenance=maintenance,
             catch_up=catch_up,
+            redact=redact,
         )
         self._work = _Work(self.settings)
         self._usual_catch_up = 0.0

@@ -83,6 +83,7 @@ class Answer(TypedDict):
     complete: Annotated[bool, "true if every selected session is in the snapshot as it is on disk"]
     freshness: Annotated[Freshness, "how the snapshot compares with the files"]
     currentSession: Annotated[Literal["excluded", "included", "unknown"], "what became of the calling session"]
+    redacted: NotRequired[Annotated[int, "with the setting `redact`: how many masks stand for secrets in this answer"]]
 
 
 class ListBody(TypedDict):

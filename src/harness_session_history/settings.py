@@ -26,7 +26,7 @@ MOST_MAX_LINE = 512
 
 VARIABLES = (
     "SESSION_HISTORY_ROOTS", "SESSION_HISTORY_INDEX", "SESSION_HISTORY_CURRENT", "SESSION_HISTORY_REGISTRY",
-    "SESSION_HISTORY_MAINTENANCE", "SESSION_HISTORY_CATCH_UP", "SESSION_HISTORY_MAX_LINE",
+    "SESSION_HISTORY_MAINTENANCE", "SESSION_HISTORY_CATCH_UP", "SESSION_HISTORY_MAX_LINE", "SESSION_HISTORY_REDACT",
     "SESSION_HISTORY_PROJECT_SETTINGS", "PI_CODING_AGENT_SESSION_DIR", "PI_CODING_AGENT_DIR", "PI_SESSION_ID",
     "HOME", "USERPROFILE", "XDG_CACHE_HOME",
 )  # fmt: skip
@@ -50,6 +50,8 @@ class Settings(msgspec.Struct, frozen=True):
     `CATCH_UP_SECONDS` in the shell, the MCP server and the tools)."""
     max_line: int = MAX_LINE
     """Bytes of the longest line of a transcript that is read."""
+    redact: bool = False
+    """Whether secrets are masked in answers."""
 
     @classmethod
     def resolve(
@@ -61,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True):
         registry: PathArgument | None = None,
         maintenance: bool = True,
         catch_up: float | None = None,
+        redact: bool | None = None,
         environ: Mapping[str, str] = os.environ,
     ) -> Settings:
         """The settings for these arguments; what is None comes from `environ`.
@@ -82,6 +85,7 @@ class Settings(msgspec.Struct, frozen=True):
             maintenance=_switch("SESSION_HISTORY_MAINTENANCE", environ, default=True) and maintenance,
             catch_up=_catch_up(catch_up, environ),
             max_line=_max_line(environ),
+            redact=_redact(redact, environ),
         )
 
 
@@ -179,6 +183,25 @@ def _switch(name: str, environ: Mapping[str, str], *, default: bool) -> bool:
     if said not in ("", "on", "off"):
         raise InvalidRequest(f"{name} must be on or off")
     return said == "on" if said else default
+
+
+def _redact(argument: object, environ: Mapping[str, str]) -> bool:
+    if not (argument is None or isinstance(argument, bool)):
+        raise InvalidRequest(f"redact must be True or False, not {type(argument).__name__}")
+    on = _switch("SESSION_HISTORY_REDACT", environ, default=False) if argument is None else argument
+    if on:
+        from importlib.util import find_spec
+
+        try:
+            installed = find_spec("kingfisher_sdk") is not None
+        except ValueError:  # something else has its name
+            installed = False
+        if not installed:
+            raise InvalidRequest(
+                'redact needs what is not installed: pip install "harness-session-history[redact]"',
+                hint="Install it, or leave redact (SESSION_HISTORY_REDACT) off: nothing is masked then.",
+            )
+    return on
 
 
 def _max_line(environ: Mapping[str, str]) -> int:

@@ -222,8 +222,8 @@ def test_every_declared_field_says_what_it_means() -> None:
 
 
 def test_only_what_the_contract_calls_optional_may_be_absent() -> None:
-    assert SearchAnswer.__optional_keys__ == {"hints"}
-    assert OpenAnswer.__optional_keys__ == set()
+    assert SearchAnswer.__optional_keys__ == {"hints", "redacted"}
+    assert OpenAnswer.__optional_keys__ == {"redacted"}
     assert response.Hit.__optional_keys__ == {"alsoIn"}
     assert response.Message.__optional_keys__ == {"tools"}
 

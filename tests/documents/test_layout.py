@@ -54,6 +54,7 @@ LAZY = {
     "argparse": {"cli", "options"},
     "asyncio": {"recall.mcp_server"},
     "concurrent": set[str](),
+    "kingfisher_sdk": set(),
     "html": {"display.notebook", "display.timeline"},
     "logging": set[str](),
     "mcp": {"recall.mcp_server"},

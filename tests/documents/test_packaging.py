@@ -33,7 +33,7 @@ def built(release: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_the_metadata_is_whole() -> None:
-    assert set(METADATA["optional-dependencies"]) == {"terminal", "watch", "mcp", "notebook", "test"}
+    assert set(METADATA["optional-dependencies"]) == {"terminal", "watch", "mcp", "redact", "notebook", "test"}
     assert METADATA["license"] == "MIT" and (PROJECT / "LICENSE").is_file()
     assert "Typing :: Typed" in METADATA["classifiers"]
     assert METADATA["requires-python"] == ">=3.11"

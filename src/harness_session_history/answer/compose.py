@@ -22,6 +22,7 @@ from ..result import RESULTS, HistoryResult
 from ..search.bm25 import Weigher
 from .branch import Snapshot, Work
 from .empty import without_sessions
+from .redact import finish
 from .sessions import Views
 
 T = TypeVar("T")
@@ -37,9 +38,10 @@ class Answerer:
         scanner: ArchiveScanner,
         current: str | None,
         found_work: Callable[[], None],
+        redact: bool,
     ) -> None:
         self.index, self.registry, self.scanner = index, registry, scanner
-        self.current, self.found_work = current, found_work
+        self.current, self.found_work, self.redact = current, found_work, redact
 
     def answer(
         self, request: AnyRequest, handle: IndexHandle, connection: apsw.Connection, cancelled: Callable[[], bool]
@@ -81,6 +83,8 @@ class Answerer:
             "freshness": _doubting(freshness, len(doubted)) if doubted else freshness,
             "currentSession": views.current_said(request),
         }
+        if self.redact:
+            common["redacted"] = finish(body)
         values: dict[str, Any] = {**common, **body}
         values |= {name: values.pop(name) for name in ("freshness", "currentSession")}  # (they are read last)
         return RESULTS[request.operation](values, marker=marker)
@@ -93,6 +97,8 @@ class Answerer:
         result = work(Snapshot(connection, self.views(handle), handle.companion(Weigher), check))
         if isinstance(result, dict) and result.get("hits") == []:
             handle.verify(finds_nothing=True)
+        if isinstance(result, dict) and self.redact:
+            result["redacted"] = finish(result)
         return result
 
     def is_behind(self, handle: IndexHandle, _connection: apsw.Connection, cancelled: Callable[[], bool]) -> bool:
@@ -148,7 +154,7 @@ class Answerer:
         return difference, said
 
     def views(self, handle: IndexHandle) -> Views:
-        return Views(handle.catalog, self.registry.entries(), self.current, self.scanner.roots)
+        return Views(handle.catalog, self.registry.entries(), self.current, self.scanner.roots, self.redact)
 
     def _log_is_long(self) -> bool:
         return self.index.log_bytes() > LIMITS.long_wal_bytes

@@ -107,10 +107,11 @@ def _search(
             {
                 "entry": hit.entry.entry_id,
                 "role": ROLES[hit.entry.role],
-                **({"author": hit.entry.author} if hit.entry.author else {}),
-                "snippet": matcher.snippet(hit.entry.text, snippet_chars, hit.entry.apart)[0],
+                **({"author": shown.author} if shown.author else {}),
+                "snippet": matcher.snippet(hit.entry.text, snippet_chars, hit.entry.apart, shown.text)[0],
             }
             for hit in hits
+            for shown in [snapshot.views.shown(hit.entry)]
         ],
         "more": more or finder.gave_up,
     }

@@ -103,7 +103,7 @@ class Reader:
 
     def __init__(self, snapshot: Snapshot, session_id: str) -> None:
         self.line = Line(snapshot, session_id)
-        self.check = snapshot.check
+        self.check, self.shown = snapshot.check, snapshot.views.shown
         self.evidence = Evidence(snapshot.connection, snapshot.views.catalog)
         self.conversation = entry_hash(session_id)
         self.cursor: Cursor | None = None
@@ -121,7 +121,9 @@ class Reader:
                 "the transcript no longer says what was indexed", hint="ask again; it is being written right now"
             )
         return [
-            Found(rows[one.row], one, entry) for one, entry in zip(located, entries, strict=True) if entry is not None
+            Found(rows[one.row], one, self.shown(entry))
+            for one, entry in zip(located, entries, strict=True)
+            if entry is not None
         ]
 
     def walk(self, start: int, stop: int) -> Iterator[Found]:

@@ -264,7 +264,7 @@ class _Helper:
             words, worth = self._standing_in(one, wanted)
             if worth > most + 1e-9 and words != [term.text for term in self.query.terms]:
                 best, most = " ".join(words), worth
-        return best if best and most >= KEPT * asked else None
+        return best if best and most >= KEPT * asked and self.views.masked(best) == best else None
 
     def _standing_in(self, near: Near, wanted: Sequence[Wanted]) -> tuple[list[str], float]:
         """The query's terms, or what stands for them, as far as they stand in an entry, and how much they tell."""

@@ -191,7 +191,8 @@ class Finder:
 
 def render(hit: Hit, views: Views, matcher: Matcher, snippet_chars: int) -> ShownHit:
     """A hit as it stands in an answer."""
-    snippet, cut = matcher.snippet(hit.entry.text, snippet_chars, hit.entry.apart)
+    text, apart = hit.entry.text, hit.entry.apart
+    snippet, cut = matcher.snippet(text, snippet_chars, apart, views.masked(text))
     session_id, entry_id = hit.session.session_id, hit.entry.entry_id
     shown: ShownHit = {
         "citation": {"sessionId": session_id, "entryId": entry_id},

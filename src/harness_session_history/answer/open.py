@@ -26,6 +26,7 @@ def open_entry(connection: apsw.Connection, views: Views, request: OpenRequest) 
     files = views.files(request)
     evidence = Evidence(connection, views.catalog)
     session, target, around, located, by_row = _read(connection, evidence, files, request)
+    by_row = {row: None if entry is None else views.shown(entry) for row, entry in by_row.items()}
     window = _Window(request.max_chars)
     window.target(by_row[target])
     window.fill([by_row.get(row) for row in around.before], [by_row.get(row) for row in around.after])

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
+from ..archive.hydration import Hydrated
 from ..archive.registry import RegistryEntry
 from ..errors import SessionNotFound
 from ..index.catalog import Catalog
@@ -18,7 +19,8 @@ from ..pacing import in_turns
 from ..request import ListRequest, OpenRequest, Request, SearchRequest
 from ..response import SessionView, iso, short_id
 from ..search.scope import Scope
-from ..text.clean import one_line
+from ..text.clean import NAME_CHARS, one_line
+from .redact import masked, masked_entry
 
 _DEPTH = 64
 #: Sessions that are looked at between two turns of other threads.
@@ -36,8 +38,9 @@ class Views:
         registry: Mapping[str, RegistryEntry],
         current: str | None,
         roots: Sequence[Root] = (),
+        redact: bool = False,
     ) -> None:
-        self.catalog, self.registry, self.current = catalog, registry, current
+        self.catalog, self.registry, self.current, self.redact = catalog, registry, current, redact
         #: What paths below the roots begin with, and the roots' labels, inner roots first; empty where none has a label.
         self._labels = [(prefixes([root.path])[0], root.label) for root in roots] if any(r.label for r in roots) else []
         self._labels.sort(key=lambda one: -len(one[0]))
@@ -237,6 +240,17 @@ class Views:
         folder = one_line((session.cwd or "").replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
         return f"{folder or 'session'}-{short_id(session.session_id)}"
 
+    def shown_name(self, session: SessionRow) -> str:
+        return masked(self.name(session), NAME_CHARS) if self.redact else self.name(session)
+
+    def masked(self, text: str) -> str:
+        """A text of a transcript as it may be shown."""
+        return masked(text) if self.redact else text
+
+    def shown(self, entry: Hydrated) -> Hydrated:
+        """An entry as it may be shown."""
+        return masked_entry(entry) if self.redact else entry
+
     def lineage(self, session: SessionRow) -> list[SessionRow]:
         """The session, its parent, its parent's parent and so on, as far as they are known."""
         lineage = [session]
@@ -258,13 +272,13 @@ class Views:
         view: SessionView = {
             "sessionId": session.session_id,
             "shortId": short_id(session.session_id),
-            "name": self.name(session),
+            "name": self.shown_name(session),
             "kind": self.kind(session),
             "depth": max(len(lineage) - 1, int(self.kind(session) == "child")),
-            "lineage": "/".join(self.name(one) for one in reversed(lineage)),
+            "lineage": "/".join(self.shown_name(one) for one in reversed(lineage)),
             "deleted": self.is_deleted(session),
             "current": self.is_current(session),
-            "cwd": session.cwd,
+            "cwd": None if session.cwd is None else self.masked(session.cwd),
             "createdAt": iso(session.first_time if session.first_time is not None else session.started),
             "updatedAt": iso(session.activity),
             "messageCount": session.messages,

@@ -15,7 +15,7 @@ import msgspec
 from ..model.entries import ASSISTANT, entry_key, linear_id, milliseconds
 from ..model.names import plain_id
 from ..model.sources import FileIdentity
-from ..text.clean import one_line
+from ..text.clean import AUTHOR_CHARS, one_line
 from .files import Unreadable, opened, read_at
 from .projection import DetailBlock, Part, ToolCall, parts, project, text_of, tool_calls, view_of
 from .records import loads, loose, loose_content, read_line, unpaired
@@ -206,7 +206,7 @@ def _author(value: object) -> str | None:
     """Who said it, where a host wrote that down: a name, or an object with one."""
     if isinstance(value, dict):
         value = value.get("name")
-    return one_line(value, 80) or None
+    return one_line(value, AUTHOR_CHARS) or None
 
 
 class _Result(msgspec.Struct):

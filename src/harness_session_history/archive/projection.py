@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 
 from ..model.entries import USER
-from ..text.clean import clean, is_clean, one_line, searchable
+from ..text.clean import TOOL_CHARS, clean, is_clean, one_line, searchable
 
 IMAGE: Final = "[image]"
 THINKING: Final = "[thinking]"
@@ -204,7 +204,7 @@ def tool_calls(content: str | Sequence[DetailBlock]) -> list[ToolCall]:
     if isinstance(content, str):
         return []
     return [
-        ToolCall(b.id if isinstance(b.id, str) else "", one_line(b.name, 128) or "unnamed")
+        ToolCall(b.id if isinstance(b.id, str) else "", one_line(b.name, TOOL_CHARS) or "unnamed")
         for b in content
         if b.type == "toolCall"
     ]

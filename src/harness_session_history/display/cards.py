@@ -205,6 +205,8 @@ class _Cards:
         state = words.freshness(self.result, local=self.local, filters=self.commands.filters(SESSION_FILTERS))
         fresh = [Piece(f"{state.label}: ", state.tone), Piece(state.text, state.tone)]
         rows = [*under, Row("", fresh, "fresh")]
+        if masks := self.result.get("redacted"):
+            rows.insert(0, said(f"{words.count(masks, 'mask')} of asterisks stand for what may be a secret."))
         cure = {"refresh": self.commands.refresh, "doctor": self.commands.report}.get(state.cure)
         if cure:
             rows.append(row({"refresh": "update", "doctor": "why"}[state.cure], cure, "command"))

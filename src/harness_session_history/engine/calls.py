@@ -63,6 +63,7 @@ class Engine:
             self.scanner,
             settings.current_session,
             self.supervisor.found_work,
+            settings.redact,
         )
         #: Files that were marked to be read anew because of what an answer found in them, with their states at that time.
         self._marked: dict[bytes, FileIdentity] = {}

@@ -104,17 +104,18 @@ class Matcher:
         query, known = self._query, self._marks
         return lambda snippet: known[snippet] if snippet in known else [p[:2] for p in Matcher(query).places(snippet)]
 
-    def snippet(self, text: str, chars: int, apart: str = "") -> tuple[str, bool]:
+    def snippet(self, text: str, chars: int, apart: str = "", masked: str | None = None) -> tuple[str, bool]:
         """At most ``chars`` code points of ``text`` holding as many of the terms as possible, and whether it was cut.
 
         A cut side ends with ``…``, which counts. Of windows with as many terms the one with the longer and rarer ones
         is taken, then the earliest. It is cut between words where one ends nearby, else between grapheme clusters (unless
-        one alone is longer than the limit).
+        one alone is longer than the limit). With ``masked``, the text as it may be shown, it is cut from that: all places are the same.
         """
+        given = text if masked is None else masked
         if len(text) <= chars:
             if apart:
-                self._marks[text] = [place[:2] for place in self.places(text, apart)]
-            return text, False
+                self._marks[given] = [place[:2] for place in self.places(text, apart)]
+            return given, False
         for part in self._parts(text, apart):
             places = self.places(*part)
             stretch, terms = self._best(places, chars - 2)
@@ -123,7 +124,7 @@ class Matcher:
         begin, stop = _window(text, chars, *stretch)
         if stop > len(part[0]):
             places = self.places(text, apart)
-        snippet = ("…" if begin else "") + text[begin:stop] + ("…" if stop < len(text) else "")
+        snippet = ("…" if begin else "") + given[begin:stop] + ("…" if stop < len(text) else "")
         shift = (begin > 0) - begin
         shown = [p for p in places if begin <= p.start and p.end <= stop] or [
             Place(*stretch, 0)

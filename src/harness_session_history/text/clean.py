@@ -8,7 +8,10 @@ from typing import Final
 
 from ..model.names import UNSEEN
 
+#: Most characters of a name, a tool's name, an author.
 NAME_CHARS: Final = 200
+TOOL_CHARS: Final = 128
+AUTHOR_CHARS: Final = 80
 
 
 _BIDI: Final = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"

@@ -1,7 +1,8 @@
 """The index file's tables and its version.
 
-The file is derived and disposable. It holds tokens, spans, hashes, times, ids, names that people gave, folders and
-paths; it never holds readable transcript text.
+The file is derived and disposable. It holds spans, hashes, times, and in clear ids, names that people gave, folders and
+paths. It holds no text of its own, but its tokens are the stems of all words with their positions: read in order, they
+say much of what was said.
 
 What the index is given and what it knows, as plain values. No SQL, no files.
 

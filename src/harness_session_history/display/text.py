@@ -125,6 +125,8 @@ def _next(answer: Answer, commands: Commands, shown: list[Card]) -> str:
         return f"Next: {again}" if again else ""
     if hints.get("outsideFilters") and commands.asked and (again := commands.again(**dict.fromkeys(FILTERS))):
         return f"Next: without filters: {again}"
+    if answer.get("operation") == "open" and not (answer.get("moreBefore") or answer.get("moreAfter")):
+        return ""
     if commands.cite and any(card.cite for card in shown):
         return f"Next: open a citation: {commands.cite}"
     if answer.get("operation") == "search":

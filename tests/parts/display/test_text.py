@@ -129,6 +129,7 @@ def test_an_excerpt_shows_its_target_and_how_much_lies_around() -> None:
         f"session:{target}/entry:e1 assistant 2026-03-02 10:05Z (cited)\n> cited words\ntools: bash (ok), edit (error)"
         in shown
     )
+    assert "Next: open a citation" in shown and "Next:" not in text(opened(moreBefore=0, moreAfter=0))
     assert "(21 earlier entries not shown)" in shown and "(1 later entry not shown)" in shown
 
 

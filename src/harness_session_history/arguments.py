@@ -257,7 +257,12 @@ def _string(argument: Argument, value: object) -> str:
 
 def resolved(folder: str) -> str:
     """A folder as one types it in a shell, as an absolute path; one that another system would know stays as it is."""
-    return folder if is_absolute(folder) else os.path.abspath(os.path.expanduser(folder))
+    if is_absolute(folder) and not os.path.isabs(folder):
+        return folder
+    here, shown = os.getcwd(), os.environ.get("PWD", "")
+    if os.path.isabs(shown) and os.path.exists(shown) and os.path.samefile(shown, here):
+        here = shown  # (as the shell knows it, by way of a link)
+    return os.path.normpath(os.path.join(here, os.path.expanduser(folder)))
 
 
 def check_query(argument: Argument, value: str) -> None:

@@ -132,11 +132,24 @@ def test_a_folder_is_resolved_from_where_the_shell_is(
         "../x": os.path.join(os.path.dirname(here), "x"),
         "~/x": str(tmp_path / "home" / "x"),
         "/w/x": "/w/x",
+        "/w/y/../x": "/w/x",
         "D:\\x": "D:\\x",
     }
     for written, resolved in wanted.items():
         assert cli.main(["list", "--cwd", written]) == 0
         assert fake.asked[-1]["cwd"] == resolved
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links")
+def test_a_folder_that_was_entered_by_a_link_is_asked_for_by_that(
+    fake: type[FakeHistory], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    monkeypatch.chdir(tmp_path / "link")
+    monkeypatch.setenv("PWD", str(tmp_path / "link"))
+    assert cli.main(["list", "--cwd", "."]) == 0
+    assert fake.asked[-1]["cwd"] == str(tmp_path / "link")
 
 
 def test_every_argument_is_an_option(fake: type[FakeHistory]) -> None:

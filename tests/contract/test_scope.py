@@ -509,6 +509,13 @@ def test_the_sources_are_those_that_a_call_selects(world: World) -> None:
         assert answer["freshness"]["sources"]["selected"] == 0 and answer["complete"]
 
 
+def test_an_id_that_nobody_has_selects_nothing_also_in_the_first_call(world: World) -> None:
+    world.say("a", "the walrus rollout")
+    answer = world.search("walrus", session_id="nobody")
+    assert answer["freshness"]["sources"]["selected"] == 0 and answer["complete"]
+    assert answer["hints"]["outsideFilters"] == 1
+
+
 def test_what_changed_outside_a_selection_does_not_make_its_answer_incomplete(world: World) -> None:
     here = world.say("a", "word", cwd="/w/here")
     other = world.say("b", "word", cwd="/w/elsewhere")

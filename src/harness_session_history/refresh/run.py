@@ -158,7 +158,8 @@ class Refresh:
         if session_id is not None:
             own = compare(self.seen, self.catalog, session_id)
             self._add_strangers(session_id, own)
-            if not own.gone and not own.lost:  # (one that is not where it was may be in any file)
+            nothing = self.catalog.snapshot_at is None and not own.counts()["selected"]
+            if not own.gone and not own.lost and not nothing:  # (one that is not where it was may be in any file)
                 return own
         self.difference = compare(self.seen, self.catalog)
         return self.difference

@@ -5,8 +5,8 @@ place of a term is one of its runs of tokens. Of a long text only the blocks are
 
 For ranking: ``places(text)`` are all places of all terms in the order of the text (for how close they stand),
 ``held(text)`` the terms that have any, ``typed(text)`` those that stand there in the very form that was typed. A text's
-places are found once, so each further question about it costs next to nothing; the first about 0.05 ms for 1,000
-characters of a text of up to WHOLE, less for a longer one.
+places are found once: the first question about it costs about what it cost to index it (less for one longer than WHOLE),
+each further one next to nothing.
 """
 
 from __future__ import annotations
@@ -202,7 +202,9 @@ class Matcher:
         return known
 
     def _best(self, places: Sequence[Place], room: int) -> tuple[tuple[int, int], int]:
-        """The stretch of the text of at most ``room`` code points (or one place) that holds the most terms, and how many."""
+        """The stretch of the text of at most ``room`` code points (or the first place, if all are longer) that
+        holds the most terms, and how many."""
+        places = [place for place in places if place.end - place.start <= room] or places
         number = [0] * len(self._patterns)
         for place in places:
             number[place.term] += 1

@@ -225,9 +225,9 @@ def cut_words(text: str) -> list[tuple[int, int, str]]:
                 start -= 1
             while end < len(text) and in_word(text[end]):
                 end += 1
-        cut = _CUTS[text[start:end]]
-        if len(cut) > end - start and start >= last:
-            words.append((start, end, cut))
+        word = _CUTS[text[start:end]]
+        if len(word) > end - start and start >= last:
+            words.append((start, end, word))
             last = end
     return words
 
@@ -308,19 +308,14 @@ def documents(texts: Sequence[str], search_texts: Sequence[str]) -> tuple[list[s
     words = cut_words(joined)
     if not words:
         return bodies, wholes
-    pieces: list[str] = []
     ends = list(accumulate([len(texts[at]) + 1 for at in plain]))
-    last = number = 0
-    own: list[str] = []
-    for start, end, cut in words:
+    number, own = 0, list[str]()
+    for start, end, _ in words:
         if start >= ends[number]:
             wholes[plain[number]] = " ".join(own)
             number, own = bisect_right(ends, start), []
         own.append(joined[start:end])
-        pieces += (joined[last:start], cut)
-        last = end
     wholes[plain[number]] = " ".join(own)
-    pieces.append(joined[last:])
-    for at, body in zip(plain, "".join(pieces).split("\0"), strict=True):
+    for at, body in zip(plain, cut(joined, words).split("\0"), strict=True):
         bodies[at] = body
     return bodies, wholes

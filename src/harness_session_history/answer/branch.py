@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,8 +14,7 @@ from ..archive.branch import Tree
 from ..archive.files import Unreadable
 from ..archive.transcript import NotASession, TranscriptReader
 from ..errors import EntryNotVisible, SessionNotFound
-from ..index.packing import Located
-from ..index.schema import SessionRow
+from ..index.schema import Extent, SessionRow
 from ..index.trees import find, tree_columns
 from ..model.entries import KIND_OTHER, TEXT_ROLES, Facts, entry_hash
 from ..model.sources import FileIdentity
@@ -106,10 +105,7 @@ class Line:
             if bound < len(self.nodes):
                 last = self.extent.row(self.nodes[bound], 0) - 1
             return Scope(sessions=allowed, span=(first, last))
-        texts = [(node, TEXT_ROLES.get(self.tree.kinds[node])) for node in self.nodes[:bound]]
-        return Scope(
-            sessions=allowed, rows=tuple(self.extent.row(node, role) for node, role in texts if role is not None)
-        )
+        return Scope(sessions=allowed, rows=tuple(text_rows_along(self.tree, self.extent, self.nodes[:bound])))
 
     @property
     def path(self) -> bytes:
@@ -186,19 +182,33 @@ def _find_in_order(
     if place is None or place.kind not in TEXT_ROLES:
         return None
     target = extent.row(place.node, TEXT_ROLES[place.kind])
-    low, high = extent.low, extent.high
-    hidden = {row for (row,) in connection.execute("SELECT id FROM hidden WHERE id BETWEEN ? AND ?", (low, high))}
+    hidden = hidden_rows(connection, session)
     if target in hidden:
         return None
-    before = _nearest(evidence.spans.between(low, target - 1, descending=True), request.before, hidden)
-    after = _nearest(evidence.spans.between(target + 1, high), request.after, hidden)
+    before = list(islice(text_rows(evidence, extent.low, target - 1, hidden, descending=True), request.before))
+    after = list(islice(text_rows(evidence, target + 1, extent.high, hidden), request.after))
     hidden_before = sum(1 for row in hidden if row < target)
     count_before, count_after = place.before - hidden_before, place.after - (len(hidden) - hidden_before)
     return target, Neighbourhood(before, after, count_before, count_after)
 
 
-def _nearest(entries: Iterable[Located], limit: int, hidden: Collection[int]) -> list[int]:
-    return list(islice((one.row for one in entries if one.text and one.row not in hidden), limit))
+def hidden_rows(connection: apsw.Connection, session: SessionRow) -> set[int]:
+    """Rows of a session that are off its visible branch."""
+    bounds = session.extent.low, session.extent.high
+    return {row for (row,) in connection.execute("SELECT id FROM hidden WHERE id BETWEEN ? AND ?", bounds)}
+
+
+def text_rows(
+    evidence: Evidence, low: int, high: int, hidden: Collection[int], *, descending: bool = False
+) -> Iterator[int]:
+    """Rows from `low` to `high` whose entries have text and are visible, where a branch has the order of the file."""
+    entries = evidence.spans.between(low, high, descending=descending)
+    return (one.row for one in entries if one.text and one.row not in hidden)
+
+
+def text_rows_along(tree: Tree, extent: Extent, nodes: Iterable[int]) -> list[int]:
+    """Rows of those of a branch's nodes that are entries with text."""
+    return [extent.row(one, TEXT_ROLES[tree.kinds[one]]) for one in nodes if tree.kinds[one] in TEXT_ROLES]
 
 
 def _find_in_tree(connection: apsw.Connection, session: SessionRow, request: OpenRequest) -> tuple[int, Neighbourhood]:
@@ -214,7 +224,7 @@ def _find_in_tree(connection: apsw.Connection, session: SessionRow, request: Ope
         line = tree.visible_path
     else:
         raise _not_visible(request)
-    rows = [extent.row(one, TEXT_ROLES[kinds[one]]) for one in line if kinds[one] in TEXT_ROLES]
+    rows = text_rows_along(tree, extent, line)
     target = extent.row(node, TEXT_ROLES[kinds[node]])
     at = rows.index(target)
     before, after = rows[max(0, at - request.before) : at][::-1], rows[at + 1 : at + 1 + request.after]

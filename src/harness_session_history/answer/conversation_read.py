@@ -80,11 +80,11 @@ def read_range(
     start = reader.resumed(cursor, "range", *named)
     if reader.cursor is not None:
         named = [reader.cursor.first, reader.cursor.last]
-    begin = reader.bound("from", named[0])
+    begin = reader.bound("from", named[0]) if start is None else start.position
     end = len(reader.line.nodes) - 1 if named[1] is None else reader.bound("to", named[1])
     if end < begin:
         raise InvalidRequest("to lies before from", hint="exchange them")
-    found = reader.walk(begin if start is None else start.position, end + 1)
+    found = reader.walk(begin, end + 1)
     return reader.answer(found, limit, start, room, "range", *named)
 
 
@@ -206,35 +206,39 @@ class Reader:
     def resumed(self, text: str | None, mode: str, first: int | None, last: int | None) -> Place | None:
         """Where a cursor goes on, None without one.
 
-        Raises InvalidRequest for a cursor of another conversation or request, and after a rewrite; EntryNotVisible where
-        the conversation has left the branch that it was reading.
+        Raises InvalidRequest for a cursor of another conversation or request, and after a rewrite of what stands before it;
+        EntryNotVisible where the conversation has left the branch that it was reading.
         """
         if text is None:
             return None
-        cursor = self.cursor = read_cursor(text)
-        if cursor.conversation != self.conversation:
-            raise InvalidRequest("cursor belongs to another conversation", hint="begin again without it")
-        if cursor.mode != mode or first not in (None, cursor.first) or last not in (None, cursor.last):
-            raise InvalidRequest("cursor belongs to another request", hint="repeat the arguments it was answered to")
-        if cursor.nodes > len(self.line.tree) or cursor.state != self._state(cursor.nodes):
-            raise InvalidRequest("cursor is out of date: the transcript was rewritten", hint="begin again without it")
-        position = self.line.tree.position(cursor.node)
+        cursor, check = read_cursor(text)
+        node = self.line.tree.find(cursor.entry)
+        fits = first in (None, cursor.first) and last in (None, cursor.last)
+        if node is None or not fits or check != self._check(cursor, mode, node):
+            raise InvalidRequest(
+                "cursor belongs to another conversation or request, or to a transcript that was rewritten",
+                hint="repeat the arguments it was answered to, or begin again without it",
+            )
+        position = self.line.tree.position(node)
         if position is None:
             raise EntryNotVisible("the conversation has left the branch of this cursor", hint="begin again without it")
+        self.cursor = cursor
         return Place(position, cursor.chars)
 
     def _cursor(self, place: Place, mode: str, first: int | None, last: int | None) -> str:
-        nodes = len(self.line.tree)
         node = self.line.nodes[place.position]
-        return encoded(Cursor(mode, self.conversation, nodes, self._state(nodes), node, place.chars, first, last))
+        cursor = Cursor(self.line.tree.hash_of(node), place.chars, first, last)
+        return encoded(cursor, self._check(cursor, mode, node))
 
-    def _state(self, nodes: int) -> bytes:
-        """Fingerprint of the first so many nodes and all that is cited of them: the same until it is rewritten."""
-        digest = sha256(self.line.tree.ids[: 8 * nodes])
+    def _check(self, cursor: Cursor, mode: str, node: int) -> bytes:
+        """Fingerprint of a cursor, of what it is for, and of all that is cited up to its entry: the same until that is
+        rewritten."""
+        digest = sha256(msgspec.msgpack.encode((cursor, mode, self.conversation)))
+        digest.update(self.line.tree.ids[: 8 * node + 8])
         low = self.line.extent.low
-        for one in self.evidence.spans.between(low, low + (nodes << 1) - 1):
+        for one in self.evidence.spans.between(low, self.line.extent.row(node, 1)):
             digest.update(_SPAN(one.row - low, one.offset, one.length) + one.key)
-        return digest.digest()[:8]
+        return digest.digest()[:CHECK_BYTES]
 
 
 _SPAN = struct.Struct("<qqq").pack
@@ -265,45 +269,37 @@ def _fit(entry: dict[str, Any], left: int, room: Room) -> int:
     return len(entry["text"]) - 1
 
 
-#: Of the SHA-256 of a cursor, so many bytes stand behind it: a slip in copying must not read on somewhere else.
-CHECK_BYTES = 6
+#: Bytes of a cursor's check.
+CHECK_BYTES = 8
 
-Count = Annotated[int, Meta(ge=0, le=(1 << 48) - 1)]
 EntryHash = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 class Cursor(msgspec.Struct, array_like=True, frozen=True):
-    """`node` and `chars` are the place; the rest says for which request, on which state of which conversation.
+    """The entry at which reading goes on and how many characters of it were given already; `first` and `last` stand for the
+    request's arguments."""
 
-    `state` is the fingerprint of the first `nodes` entries; `first` and `last` stand for the request's arguments.
-    """
-
-    mode: str
-    conversation: EntryHash
-    nodes: Count
-    state: bytes
-    node: Count
-    chars: Count
+    entry: EntryHash
+    chars: Annotated[int, Meta(ge=0, le=(1 << 48) - 1)]
     first: EntryHash | None
     last: EntryHash | None
 
 
-def encoded(cursor: Cursor) -> str:
+def encoded(cursor: Cursor, check: bytes) -> str:
     """The cursor as a caller gets it."""
-    packed = msgspec.msgpack.encode(cursor)
-    return base64.urlsafe_b64encode(packed + sha256(packed).digest()[:CHECK_BYTES]).decode().rstrip("=")
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(cursor) + check).decode().rstrip("=")
 
 
-def read_cursor(text: str) -> Cursor:
-    """The cursor that was given. Raises InvalidRequest if it is none, or not every character of it is as it was."""
+def read_cursor(text: str) -> tuple[Cursor, bytes]:
+    """The cursor that was given and its check. Raises InvalidRequest if it is none."""
     try:
-        packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))[:-CHECK_BYTES]
-        cursor = msgspec.msgpack.decode(packed, type=Cursor)
+        packed = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        cursor, check = msgspec.msgpack.decode(packed[:-CHECK_BYTES], type=Cursor), packed[-CHECK_BYTES:]
     except ValueError:
-        cursor = None
-    # One place is written in one way only, so this also holds the check bytes and every bit against the text.
-    if cursor is None or encoded(cursor) != text or cursor.node >= cursor.nodes:
+        cursor, check = None, b""
+    # One place is written in one way only, so this also holds every bit of the text.
+    if cursor is None or encoded(cursor, check) != text:
         raise InvalidRequest(
             "cursor is not one that was given as next", hint="copy next unchanged, or leave cursor out"
         )
-    return cursor
+    return cursor, check

@@ -9,9 +9,9 @@ import apsw
 from ..archive.branch import Tree
 from ..index.schema import SessionRow
 from ..index.trees import id_at, tree_columns
-from ..model.entries import TEXT_ROLES
 from ..request import ListRequest
 from ..response import ListedSession
+from .branch import hidden_rows, text_rows, text_rows_along
 from .citations import Evidence
 from .sessions import Views
 
@@ -48,15 +48,14 @@ def _ends(evidence: Evidence, session: SessionRow) -> tuple[str | None, str | No
     if not session.messages or session.source is None:
         return None, None
     if session.ordered:
-        low, high = extent.low, extent.high
-        hidden = {row for (row,) in connection.execute("SELECT id FROM hidden WHERE id BETWEEN ? AND ?", (low, high))}
-        sides = [evidence.spans.between(low, high, descending=descending) for descending in (False, True)]
-        found = [next((one.row for one in side if one.text and one.row not in hidden), None) for side in sides]
+        hidden = hidden_rows(connection, session)
+        found = [
+            next(text_rows(evidence, extent.low, extent.high, hidden, descending=descending), None)
+            for descending in (False, True)
+        ]
     else:
         tree = Tree(tree_columns(connection, extent, session.nodes))
-        rows = [
-            extent.row(one, TEXT_ROLES[tree.kinds[one]]) for one in tree.visible_path if tree.kinds[one] in TEXT_ROLES
-        ]
+        rows = text_rows_along(tree, extent, tree.visible_path)
         found = [rows[0], rows[-1]] if rows else [None, None]
     return _id(evidence, found[0]), _id(evidence, found[1])
 

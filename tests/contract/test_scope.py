@@ -475,6 +475,9 @@ def test_a_headerless_file_that_goes_on_after_a_reset_is_of_its_session(world: W
     later.user("words after", at="2026-03-04T00:00:00.000Z", key="after")
     later.save(name=f"{session.id}.jsonl")
     assert sorted(world.texts("words")) == ["words after", "words before"] and world.listed() == [session.id]
+    view = world.view(session)  # the header still says where it worked
+    assert (view["cwd"], view["name"]) == ("/w/demo", f"demo-{view['shortId']}")
+    assert world.listed(cwd="/w/demo") == [session.id]
 
 
 # -- what a call selects ---------------------------------------------------------------------------------------------

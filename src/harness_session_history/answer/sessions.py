@@ -95,9 +95,10 @@ class Views:
         if cwd is not None:
             # A folder that is there may be known by another name, of which links are part.
             folders = {cwd, os.path.realpath(cwd)} if os.path.isabs(cwd) else {cwd}
-            known = {sessions[key].cwd for key in found}
+            cwds = {key: self.said(sessions[key], "cwd") for key in found}
+            known = set(cwds.values())
             below = {one for one in known if any(cwd_within(one, folder) for folder in folders)}
-            found = [key for key in found if sessions[key].cwd in below]
+            found = [key for key, one in cwds.items() if one in below]
         selected = set(found)
         for files in self.catalog.shared.values():
             if files[0] in selected:
@@ -159,6 +160,14 @@ class Views:
 
     # -- views --------------------------------------------------------------------------------------------------------
 
+    def said(self, session: SessionRow, field: Literal["cwd", "name", "parent"]) -> str | None:
+        """What a session's file says; where it says nothing (it may have no header), the first other file that does."""
+        said: str | None = getattr(session, field)
+        if said is None and session.session_id in self.catalog.shared:
+            others = (self.catalog.sessions[key] for key in self.catalog.files_of(session.session_id))
+            said = next((value for one in others if (value := getattr(one, field)) is not None), None)
+        return said
+
     def is_current(self, session: SessionRow) -> bool:
         return self.current is not None and session.session_id == self.current
 
@@ -182,7 +191,7 @@ class Views:
         said = self.registry.get(session.session_id)
         if said and said.parent_session_id:
             return said.parent_session_id
-        named = session.parent
+        named = self.said(session, "parent")
         if named:
             if "/" not in named and "\\" not in named and not named.endswith(".jsonl"):
                 return named
@@ -235,9 +244,9 @@ class Views:
         said = self.registry.get(session.session_id)
         if said and said.name:
             return said.name
-        if session.name:
-            return session.name
-        folder = one_line((session.cwd or "").replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
+        if name := self.said(session, "name"):
+            return name
+        folder = one_line((self.said(session, "cwd") or "").replace("\\", "/").rstrip("/").rsplit("/", 1)[-1])
         return f"{folder or 'session'}-{short_id(session.session_id)}"
 
     def shown_name(self, session: SessionRow) -> str:
@@ -278,7 +287,7 @@ class Views:
             "lineage": "/".join(self.shown_name(one) for one in reversed(lineage)),
             "deleted": self.is_deleted(session),
             "current": self.is_current(session),
-            "cwd": None if session.cwd is None else self.masked(session.cwd),
+            "cwd": None if (cwd := self.said(session, "cwd")) is None else self.masked(cwd),
             "createdAt": iso(session.first_time if session.first_time is not None else session.started),
             "updatedAt": iso(session.activity),
             "messageCount": session.messages,

@@ -264,7 +264,7 @@ def test_cards_and_text_say_that_there_are_masks(world: World) -> None:
     world.history(redact=True)
     answer: Any = world.search("zebra")
     for shown in (answer.text_for_model(), render_text(answer, color=False, width=100), answer._repr_html_()):
-        assert TOKEN not in shown and "1 mask of asterisks" in shown
+        assert TOKEN not in shown and "1 place masked with asterisks" in shown
 
 
 @needs_library

@@ -206,7 +206,9 @@ class _Cards:
         fresh = [Piece(f"{state.label}: ", state.tone), Piece(state.text, state.tone)]
         rows = [*under, Row("", fresh, "fresh")]
         if masks := self.result.get("redacted"):
-            rows.insert(0, said(f"{words.count(masks, 'mask')} of asterisks stand for what may be a secret."))
+            rows.insert(
+                0, said(f"{words.count(masks, 'place')} masked with asterisks: what stood there may be a secret.")
+            )
         cure = {"refresh": self.commands.refresh, "doctor": self.commands.report}.get(state.cure)
         if cure:
             rows.append(row({"refresh": "update", "doctor": "why"}[state.cure], cure, "command"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, NotRequired, TypedDict, TypeVar
 
 import apsw
 import msgspec
@@ -18,7 +18,8 @@ from ..index.schema import Extent, SessionRow
 from ..index.trees import find, tree_columns
 from ..model.entries import KIND_OTHER, TEXT_ROLES, Facts, entry_hash
 from ..model.sources import FileIdentity
-from ..request import OpenRequest
+from ..request import OpenRequest, Role
+from ..response import ToolUse
 from ..search.bm25 import Weigher
 from ..search.scope import Scope
 from .citations import Evidence
@@ -39,7 +40,43 @@ class Snapshot(NamedTuple):
 Work = Callable[[Snapshot], T]
 
 
-Cost = Callable[[dict[str, Any]], int]
+class EarlierHit(TypedDict):
+    """One hit of ``history_search``."""
+
+    entry: str
+    role: Role
+    author: NotRequired[str]
+    snippet: str
+
+
+class EarlierHits(TypedDict):
+    """The answer of ``history_search``."""
+
+    hits: list[EarlierHit]
+    more: bool
+    indexedUpTo: NotRequired[str | None]
+
+
+class EarlierEntry(TypedDict):
+    """One entry of ``history_read``."""
+
+    entry: str
+    role: Role
+    author: NotRequired[str]
+    text: str
+    tool: NotRequired[ToolUse]
+    tools: NotRequired[list[ToolUse]]
+
+
+class EarlierEntries(TypedDict):
+    """The answer of ``history_read``."""
+
+    entries: list[EarlierEntry]
+    truncated: bool
+    next: NotRequired[str]
+
+
+Cost = Callable[[EarlierEntry], int]
 
 
 class Room(NamedTuple):

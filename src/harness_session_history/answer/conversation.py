@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from ..errors import EntryNotVisible
 from ..request import ROLES
 from ..search.match import Matcher
 from ..search.query import MAX_CHARS, Query, parse
 from ..search.rank import Searcher, ordered_rows
-from .branch import Cost, Line, Room, Snapshot, Work
+from .branch import Cost, EarlierEntries, EarlierHit, EarlierHits, Line, Room, Snapshot, Work
 from .citations import Evidence
 from .hits import Finder
 
+T = TypeVar("T")
+
 
 class _Run(Protocol):
-    def __call__(self, session_id: str, work: Work[dict[str, Any]], /) -> Awaitable[dict[str, Any]]: ...
+    def __call__(self, session_id: str, work: Work[T], /) -> Awaitable[T]: ...
 
 
 class Conversation:
@@ -37,7 +39,7 @@ class Conversation:
 
     async def search(
         self, query: str, *, before: str | None = None, limit: int = 10, snippet_chars: int = 300
-    ) -> dict[str, Any]:
+    ) -> EarlierHits:
         """``{hits: [{entry, role, author?, snippet}], more, indexedUpTo?}``, best first: entries before the context
         boundary, or before the entry `before`.
 
@@ -50,7 +52,7 @@ class Conversation:
 
     async def items(
         self, entries: Sequence[str], *, around: int = 0, cursor: str | None = None, max_bytes: int, cost: Cost
-    ) -> dict[str, Any]:
+    ) -> EarlierEntries:
         """``{entries: [{entry, role, author?, text, tool?}], next?, truncated}``: these entries and `around` so many
         before and after each, in the order of the conversation, each once.
 
@@ -71,14 +73,14 @@ class Conversation:
         cursor: str | None = None,
         max_bytes: int,
         cost: Cost,
-    ) -> dict[str, Any]:
+    ) -> EarlierEntries:
         """As `items`: the entries from `start` to `end` (to the leaf without one), at most `limit`; errors as there."""
         from .conversation_read import read_range
 
         room = Room(max_bytes, cost)
         return await self._run(self.session_id, partial(read_range, self.session_id, start, end, limit, cursor, room))
 
-    async def tail(self, count: int = 10, *, cursor: str | None = None, max_bytes: int, cost: Cost) -> dict[str, Any]:
+    async def tail(self, count: int = 10, *, cursor: str | None = None, max_bytes: int, cost: Cost) -> EarlierEntries:
         """As `items`: the `count` entries immediately before the context boundary; ``next`` goes further back."""
         from .conversation_read import read_tail
 
@@ -88,7 +90,7 @@ class Conversation:
 
 def _search(
     session_id: str, query: Query, before: str | None, limit: int, snippet_chars: int, snapshot: Snapshot
-) -> dict[str, Any]:
+) -> EarlierHits:
     line = Line(snapshot, session_id)
     bound, reaches = line.boundary, not line.is_behind()
     if before is not None:
@@ -102,19 +104,14 @@ def _search(
     finder = Finder(snapshot.connection, snapshot.views, scope, matcher, snapshot.check)
     rows, beyond = ordered_rows(searcher, query, "relevance")
     hits, more = finder.take(rows, limit, diverse=False, verify=query.literal, beyond=beyond)
-    answer: dict[str, Any] = {
-        "hits": [
-            {
-                "entry": hit.entry.entry_id,
-                "role": ROLES[hit.entry.role],
-                **({"author": shown.author} if shown.author else {}),
-                "snippet": matcher.snippet(hit.entry.text, snippet_chars, hit.entry.apart, shown.text)[0],
-            }
-            for hit in hits
-            for shown in [snapshot.views.shown(hit.entry)]
-        ],
-        "more": more or finder.gave_up,
-    }
+    answer: EarlierHits = {"hits": [], "more": more or finder.gave_up}
+    for hit in hits:
+        shown = snapshot.views.shown(hit.entry)
+        snippet, _ = matcher.snippet(hit.entry.text, snippet_chars, hit.entry.apart, shown.text)
+        one: EarlierHit = {"entry": hit.entry.entry_id, "role": ROLES[hit.entry.role], "snippet": snippet}
+        if shown.author:
+            one["author"] = shown.author
+        answer["hits"].append(one)
     if not reaches:
         answer["indexedUpTo"] = _last_entry(snapshot, line)
     return answer

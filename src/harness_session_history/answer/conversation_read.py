@@ -12,7 +12,7 @@ import base64
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -23,8 +23,9 @@ from ..index.packing import Located
 from ..model.entries import entry_hash
 from ..model.names import own_tool
 from ..request import ROLES
+from ..response import ToolUse
 from ..text.clean import cut
-from .branch import Line, Room, Snapshot
+from .branch import EarlierEntries, EarlierEntry, Line, Room, Snapshot
 from .citations import Evidence
 
 #: Entries read from the file at a time.
@@ -50,7 +51,7 @@ class Place(NamedTuple):
 
 def read_items(
     session_id: str, entries: Sequence[str], around: int, cursor: str | None, room: Room, snapshot: Snapshot
-) -> dict[str, Any]:
+) -> EarlierEntries:
     """The work of `Conversation.items`."""
     reader = Reader(snapshot, session_id)
     asked = entry_hash(f"{around}\n" + "\n".join(entries))
@@ -73,7 +74,7 @@ def read_items(
 
 def read_range(
     session_id: str, first: str | None, last: str | None, limit: int, cursor: str | None, room: Room, snapshot: Snapshot
-) -> dict[str, Any]:
+) -> EarlierEntries:
     """The work of `Conversation.range`."""
     reader = Reader(snapshot, session_id)
     named = [None if one is None else entry_hash(one) for one in (first, last)]
@@ -88,7 +89,7 @@ def read_range(
     return reader.answer(found, limit, start, room, "range", *named)
 
 
-def read_tail(session_id: str, count: int, cursor: str | None, room: Room, snapshot: Snapshot) -> dict[str, Any]:
+def read_tail(session_id: str, count: int, cursor: str | None, room: Room, snapshot: Snapshot) -> EarlierEntries:
     """The work of `Conversation.tail`."""
     reader = Reader(snapshot, session_id)
     start = reader.resumed(cursor, "tail", None, None)
@@ -158,9 +159,9 @@ class Reader:
         mode: str,
         first: int | None,
         last: int | None,
-    ) -> dict[str, Any]:
+    ) -> EarlierEntries:
         """At most `limit` entries, each whole, as far as the room goes; only the first on a page is ever cut."""
-        shown: list[dict[str, Any]] = []
+        shown: list[EarlierEntry] = []
         left, skip, cut_any = room.bytes, start.chars if start else 0, False
         following: Place | None = None
         for one in found:
@@ -179,23 +180,25 @@ class Reader:
                 break
             shown.append(entry)
             left, skip, cut_any = left - cost, 0, cut_any or names_cut
-        answer: dict[str, Any] = {"entries": shown, "truncated": cut_any}
+        answer: EarlierEntries = {"entries": shown, "truncated": cut_any}
         if following is not None:
             answer["next"] = self._cursor(following, mode, first, last)
         return answer
 
-    def _shown(self, found: Found, skip: int) -> tuple[dict[str, Any], bool]:
+    def _shown(self, found: Found, skip: int) -> tuple[EarlierEntry, bool]:
         """An entry as it stands in an answer (without its first `skip` characters), and whether tool calls were left out."""
         entry = found.entry
         text = "\n\n".join(part.text for part in entry.parts)
-        shown: dict[str, Any] = {"entry": entry.entry_id, "role": ROLES[entry.role]}
+        rest = "…" + text[skip:] if skip else text
+        shown: EarlierEntry = {"entry": entry.entry_id, "role": ROLES[entry.role], "text": rest}
         if entry.author:
             shown["author"] = entry.author
-        shown["text"] = "…" + text[skip:] if skip else text
         tools = _tools(entry)
         if tools:
             statuses = self.evidence.statuses(found.located, [call for call, _ in tools[:TOOLS]])
-            named = [{"name": name, "status": statuses.get(call, "unanswered")} for call, name in tools[:TOOLS]]
+            named: list[ToolUse] = [
+                {"name": name, "status": statuses.get(call, "unanswered")} for call, name in tools[:TOOLS]
+            ]
             shown["tool"] = named[0]
             if len(named) > 1:
                 shown["tools"] = named
@@ -254,7 +257,7 @@ def _first(found: Iterator[Found], count: int) -> Iterator[Found]:
         yield one
 
 
-def _fit(entry: dict[str, Any], left: int, room: Room) -> int:
+def _fit(entry: EarlierEntry, left: int, room: Room) -> int:
     """Cuts an entry's text to what fits; returns how many characters of it stay (its ``…`` not counted)."""
     text = entry["text"]
     low, high = 3, min(len(text), left)

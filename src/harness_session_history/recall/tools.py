@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ToolResult(dict[str, Any]):
     """What a tool answers: a real dict of the documented fields. ``text`` (also ``str(result)``) is what a model is given."""
 
-    def __init__(self, values: dict[str, Any], text: str) -> None:
+    def __init__(self, values: Mapping[str, Any], text: str) -> None:
         super().__init__(values)
         self.text = text
 
@@ -167,7 +167,7 @@ async def _hand_off(given: dict[str, object]) -> ToolResult:
     return ToolResult({"control": {"handoff": checked_handoff(given)}}, "The handoff was given to the host.")
 
 
-def _cost(entry: dict[str, Any]) -> int:
+def _cost(entry: Mapping[str, Any]) -> int:
     """What an entry takes of an answer, in bytes: as data or as text, whichever is more, and what joins it to the next."""
     return 2 + max(len(json.dumps(entry, ensure_ascii=False).encode()), len(quoted(entry).encode()))
 

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 import apsw
 
+from ..archive.hydration import Hydrated
 from ..index.trees import tree_columns
 from ..model.entries import TEXT_ROLES
+from ..search.bm25 import MOST_PLACES
 from ..search.match import Matcher
+from ..search.nearness import IN_ORDER, TOGETHER, nearness
 from ..search.query import Query, Term
 from ..search.rank import Searcher
 from ..search.suggestions import holding, promising
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 COMPARED, READ = 64, 24
 #: Neighbours on each side that count, and what a term is worth that stands in the first of them; in the second, half.
 REACH, NEARBY = 2, 0.5
+#: What it is worth that what an entry holds stands together, and how many characters count as a word for that.
+CLOSE, WORD = 0.4, 6
 
 
 @dataclass(frozen=True)
@@ -108,7 +113,7 @@ class Nearest:
             held = frozenset(matcher.held(hit.entry.text, hit.entry.apart))
             if held:
                 parts = beside[rows[hit.place]]
-                own = sum([wanted[at].weight for at in held])
+                own = sum([wanted[at].weight for at in sorted(held)]) * _together(matcher, hit.entry, held)
                 more = sum([one.weight * parts[at] for at, one in enumerate(wanted) if at not in held])
                 found.append(Near(hit, held, own * shortness(len(hit.entry.text)) + more))
         found.sort(key=lambda near: (not any(wanted[at].itself for at in near.held), -near.score))
@@ -171,5 +176,17 @@ class Nearest:
 
 
 def shortness(characters: int) -> float:
-    """A weak preference for entries that say little else: 1 for an empty one, 0.8 for a long one."""
-    return 1.0 - 0.2 * characters / (characters + 1500)
+    """A preference for entries that say little else: 1 for an empty one, towards 0.5 for a long one."""
+    return 1.0 - 0.5 * characters / (characters + 1500)
+
+
+def _together(matcher: Matcher, entry: Hydrated, held: Collection[int]) -> float:
+    """A preference for entries in which what they hold stands together: 1 where it does not, towards 1 + CLOSE."""
+    if len(held) < 2:
+        return 1.0
+    places: dict[int, list[tuple[int, int]]] = {at: [] for at in sorted(held)}
+    for place in matcher.places(entry.text, entry.apart):
+        if len(places[place.term]) < MOST_PLACES:
+            places[place.term].append((place.start // WORD, place.end // WORD))
+    best = TOGETHER + IN_ORDER
+    return 1.0 + CLOSE * min(best, nearness(list(places.values())) - 1.0) / best

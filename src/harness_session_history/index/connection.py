@@ -13,7 +13,8 @@ from ..errors import EntryNotVisible, IndexUnavailable, SessionNotFound, log_war
 from ..model.sources import WalkCancelled
 from ..pacing import Cancelled
 from .catalog import Catalog
-from .file import DAMAGE, Identity, IndexFile
+from .file import DAMAGE, IndexFile
+from .place import Identity
 from .schema import check
 from .soundness import blaming
 

@@ -9,69 +9,26 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import sys
 from collections.abc import Iterator
-from itertools import count
 
 import apsw
 
 from ..errors import IndexUnavailable, log_warning
 from ..model.limits import LIMITS
-from ..model.names import INDEX_NAME
 from .lock import FileLock
+from .place import Identity, IndexPlace, uri_of
 from .schema import APPLICATION_ID, NOTES, ODD, TABLE_NAMES, TABLES, VERSION, Unsound, check, quick_counts
 
-_COMPANIONS = ("-wal", "-shm", "-journal")
-#: Ends the name of the lock that is held while an index is made.
-_MAKING = ".making"
 #: An index that cannot be opened because of these is no index, or no longer one.
 DAMAGE = (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, Unsound)
 #: A log longer than this (bytes) is emptied after a refresh; twenty times as long, and a worker is called for it.
 LOG_BYTES = 1 << 20
-#: How long a call waits for another process that makes or heals the index.
-WAIT_SECONDS = 10.0
 #: Memory for pages of one connection.
 CACHE_KB = 16_384
 
-Identity = tuple[int, int]
 
-
-class IndexFile:
-    """The place of one index and the ways to open it. Holds no connection itself."""
-
-    def __init__(self, path: str) -> None:
-        self.path = os.path.abspath(path)
-
-    def lock(self) -> FileLock:
-        """The one writer's lock (advisory; it dies with its process)."""
-        return FileLock(self.path + ".lock")
-
-    def identity(self) -> Identity | None:
-        """(device, inode) of the file now, None if there is none: a reader's connection is stale when it changes."""
-        try:
-            st = os.stat(self.path)
-        except OSError:
-            return None
-        return st.st_dev, st.st_ino
-
-    def is_still(self, identity: Identity | None) -> bool:
-        """Whether the file is the one of that identity."""
-        return identity is not None and self.identity() == identity
-
-    def stamp(self) -> tuple[int, ...] | None:
-        """(size, time of the last change, length of the log) of the file now."""
-        try:
-            st = os.stat(self.path)
-        except OSError:
-            return None
-        return st.st_size, st.st_mtime_ns, self.log_bytes()
-
-    def log_bytes(self) -> int:
-        """Length of the write-ahead log."""
-        try:
-            return os.stat(self.path + "-wal").st_size
-        except OSError:
-            return 0
+class IndexFile(IndexPlace):
+    """The ways to open the index of one place. Holds no connection itself."""
 
     def connect(self) -> tuple[apsw.Connection, Identity]:
         """A connection to a sound index, made or healed if need be, and which file it is to; read-only where the folder is.
@@ -84,7 +41,7 @@ class IndexFile:
             if opened is not None:
                 return opened
             self.refuse_foreign()
-            with self._making() as alone:
+            with self.making() as alone:
                 # Whoever waited may find that another process has made or healed the file meanwhile.
                 opened = self._open_sound()
                 if opened is None and alone:
@@ -99,67 +56,10 @@ class IndexFile:
 
         Whoever works on the old file keeps it until it notices. Raises IndexUnavailable if it cannot be done.
         """
-        with self._translated_errors(), self._making() as alone:
+        with self._translated_errors(), self.making() as alone:
             if alone and self.identity() == damaged:
                 log_warning("the index was damaged and is being rebuilt")
                 self._make()
-
-    def _making(self) -> contextlib.AbstractContextManager[bool]:
-        """Held for the moment in which a file is made: not the writer's lock, which may be held for long."""
-        return FileLock(self.path + _MAKING).held(WAIT_SECONDS)
-
-    def prepare_folder(self) -> None:
-        """Makes the index's folder if need be. Raises IndexUnavailable if that fails, or if others own it or can enter it."""
-        folder = os.path.dirname(self.path)
-        try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
-            st = os.stat(folder)
-        except OSError as error:
-            raise IndexUnavailable(
-                f"the index folder cannot be made ({error.strerror})",
-                hint="set SESSION_HISTORY_INDEX to a file in a folder of your own",
-            ) from error
-        if hasattr(os, "geteuid") and st.st_uid != os.geteuid():
-            raise _of_another("folder")
-        if os.name == "posix" and st.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise IndexUnavailable(
-                "the index folder can be entered by others",
-                hint="set SESSION_HISTORY_INDEX to a file in a folder of its own, or run `session-history doctor`",
-            )
-        with contextlib.suppress(OSError):
-            st = os.lstat(self.path)
-            if not stat.S_ISREG(st.st_mode):
-                raise IndexUnavailable("the index path is not a regular file", hint="choose another index file")
-            if hasattr(os, "geteuid") and st.st_uid != os.geteuid():
-                raise _of_another("file")
-
-    def is_ours(self) -> bool | None:
-        """Whether the file bears our mark; None if there is none, or an empty one. Nothing of it is changed.
-
-        Asked by SQLite: had this process opened the file itself, closing it would drop the locks that it has on it.
-        """
-        if not os.path.exists(self.path) or os.path.getsize(self.path) == 0:
-            return None
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        try:
-            connection = apsw.Connection(_uri(self.path) + "?mode=ro&immutable=1", flags=flags)
-            try:
-                return bool(connection.pragma("application_id") == APPLICATION_ID)
-            finally:
-                connection.close(True)
-        except (apsw.NotADBError, apsw.CorruptError):
-            return False
-
-    def refuse_foreign(self) -> None:
-        """Raises IndexUnavailable if the path names a file of the user's: a transcript, or one without our mark under
-        another name than ours, where no index was made before (the lock for that would lie beside it)."""
-        if self.is_ours() is False:
-            self.refuse_transcript()
-            if os.path.basename(self.path) != INDEX_NAME and not os.path.exists(self.path + _MAKING):
-                raise IndexUnavailable(
-                    "the index path names a file that is no index of this program; it was left as it is",
-                    hint="choose another index file",
-                )
 
     def _open_sound(self) -> tuple[apsw.Connection, Identity] | None:
         """A connection if the file is an index of this version, None if it is anything else or absent."""
@@ -216,7 +116,7 @@ class IndexFile:
         if self.log_bytes():
             connection = open_database(self.path, apsw.SQLITE_OPEN_READONLY)
         else:
-            uri = _uri(self.path) + "?mode=ro&immutable=1"
+            uri = uri_of(self.path) + "?mode=ro&immutable=1"
             connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         try:
             connection.set_busy_timeout(LIMITS.busy_ms)
@@ -234,7 +134,7 @@ class IndexFile:
 
     def _make(self) -> None:
         """Puts an empty index in the place of whatever is there. The caller holds the lock."""
-        self._clear_away()
+        self.clear_away()
         # Made with its mode before SQLite sees it: the -wal and -shm files take the mode of the database.
         os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = open_database(self.path, apsw.SQLITE_OPEN_READWRITE)
@@ -255,35 +155,6 @@ class IndexFile:
                 connection.pragma("user_version", VERSION)
         finally:
             connection.close(True)
-
-    def _clear_away(self) -> None:
-        """Removes an index of ours; a file without our mark is given another name.
-
-        The file goes before its log, so that nobody can open it without; what is left of a log is never seen by the next
-        file (it would be replayed over it), because that is made only when all is gone.
-        """
-        aside = None
-        if self.is_ours() is False:
-            self.refuse_transcript()
-            numbered = (f"{self.path}.aside-{number}" for number in count(1))
-            aside = next(name for name in numbered if not os.path.lexists(name))
-            log_warning("what stood in the place of the index is no index of ours; it is now called %s", aside)
-        for suffix in ("", *_COMPANIONS):
-            with contextlib.suppress(FileNotFoundError):
-                if aside is None:
-                    os.remove(self.path + suffix)
-                else:
-                    os.rename(self.path + suffix, aside + suffix)
-
-    def refuse_transcript(self) -> None:
-        """Raises IndexUnavailable if the path names a transcript."""
-        # A slip in a setting must not cost a transcript; an index never begins so. (Only where there is no connection to
-        # the file: closing it here would drop this process's locks.)
-        with contextlib.suppress(FileNotFoundError), open(self.path, "rb") as file:
-            if file.read(1) in (b"{", b"\xef"):
-                raise IndexUnavailable(
-                    "the index path names a file that looks like a transcript", hint="choose another index file"
-                )
 
     @contextlib.contextmanager
     def _translated_errors(self) -> Iterator[None]:
@@ -322,21 +193,8 @@ def open_database(path: str, flags: int) -> apsw.Connection:
     try:
         path.encode()
     except UnicodeEncodeError:
-        return apsw.Connection(_uri(path), flags=flags | apsw.SQLITE_OPEN_URI)
+        return apsw.Connection(uri_of(path), flags=flags | apsw.SQLITE_OPEN_URI)
     return apsw.Connection(path, flags=flags)
-
-
-def _uri(path: str) -> str:
-    from urllib.parse import quote
-
-    return "file:" + quote(os.fsencode(path.replace("\\", "/") if sys.platform == "win32" else path))
-
-
-def _of_another(what: str) -> IndexUnavailable:
-    return IndexUnavailable(
-        f"the index {what} belongs to another user",
-        hint="set SESSION_HISTORY_INDEX to a file in a folder of your own; if it was made by a call as root, have root delete it",
-    )
 
 
 def worker_lock(index: str) -> FileLock:

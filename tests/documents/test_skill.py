@@ -1,21 +1,20 @@
-"""SKILL.md: valid for the Agent Skills specification, and in agreement with the code."""
+"""SKILL.md: valid for the Agent Skills specification, short, and right for an agent that follows it to the letter."""
 
 from __future__ import annotations
 
-import ast
-import inspect
 import json
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import get_type_hints
 
 import pytest
 
-from harness_session_history import errors
 from harness_session_history.cli import STATUS
-from harness_session_history.options import arguments_of, parse
-from harness_session_history.request import ARGUMENTS, Argument, build_request
-from harness_session_history.response import Answer, Hints, Hit, ListAnswer, NearHit, OpenAnswer, SearchAnswer
 
 PROJECT = Path(__file__).parents[2]
 TEXT = (PROJECT / "SKILL.md").read_text(encoding="utf-8")
@@ -30,20 +29,8 @@ def front_matter() -> dict[str, str]:
     return found
 
 
-def table(header: str) -> list[list[str]]:
-    """The rows of the table whose first heading is given, cells without backquotes."""
-    rows = TEXT.split(f"| {header} |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
-    return [[cell.strip().strip("`") for cell in row.strip("|").split("|")] for row in rows]
-
-
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
-
-
-def documented(argument: Argument) -> list[str]:
-    operations = ", ".join(o + (" (required)" if o in argument.required else "") for o in argument.operations)
-    default = ", ".join(argument.default) if isinstance(argument.default, tuple) else argument.default
-    return [argument.name, operations, argument.bound, "" if default is None else str(default)]
 
 
 def test_the_front_matter_follows_the_specification() -> None:
@@ -65,66 +52,172 @@ def test_the_description_begins_with_when_to_use_it() -> None:
     assert front_matter()["description"].startswith("Use when ")
 
 
-def test_it_is_short() -> None:
-    assert len(TEXT.splitlines()) <= 150
+def test_it_takes_little_of_a_context() -> None:
+    assert len(TEXT) <= 3_600  # 1,000 tokens of 3.6 characters; English prose has about 4 to a token
 
 
-def test_its_argument_table_is_that_of_the_code() -> None:
-    assert table("argument") == [documented(argument) for argument in ARGUMENTS.values()]
+def test_every_option_that_it_names_is_one_of_the_shell() -> None:
+    parser_help = "".join(asked(f"{command} --help") for command in ("search", "list", "open", "doctor"))
+    named = set(re.findall(r"--[a-z][a-z-]+", TEXT))
+    assert len(named) >= 8
+    for option in named - {"--help"}:
+        assert f"{option} " in parser_help or f"{option}]" in parser_help, option
 
 
-def test_its_error_table_is_that_of_the_code() -> None:
-    assert {row[0]: int(row[1]) for row in table("code")} == STATUS
-    codes = {e.code for e in vars(errors).values() if inspect.isclass(e) and issubclass(e, errors.SessionHistoryError)}
-    assert codes - {errors.SessionHistoryError.code} == set(STATUS)
-
-
-def test_its_shell_examples_are_accepted_by_the_shell() -> None:
-    lines = [line for block in blocks("bash") for line in block.splitlines()]
-    assert lines
-    for line in lines:
-        words = line.replace('"$PWD"', "/w").replace('"rollback decision"', "rollback").split()
-        assert words[:3] == ["python3", "SKILL_FOLDER/dev.py", "run"]
-        arguments = arguments_of(parse(words[3:]))
-        assert arguments is not None
-        build_request(**arguments)
-
-
-def test_its_python_examples_pass_only_known_arguments() -> None:
-    calls = []
-    for block in blocks("python"):
-        tree = compile(block, "SKILL.md", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        calls += [
-            n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "session_history"
-        ]
-    assert len(calls) == 2
-    for call in calls:
-        assert {keyword.arg for keyword in call.keywords} <= set(ARGUMENTS)
-
-
-@pytest.mark.parametrize(
-    ("shape", "fields"),
-    [
-        (Answer, ["complete", "currentSession"]),
-        (ListAnswer, ["truncated"]),
-        (SearchAnswer, ["unavailableSessionIds", "rankedAll", "hints"]),
-        (OpenAnswer, ["truncatedBefore", "truncatedAfter", "moreBefore", "moreAfter"]),
-        (Hit, ["citation", "alsoIn", "visible"]),
-        (NearHit, ["missingTerms"]),
-        (Hints, ["suggestion", "nearest", "sessions", "offBranchMatches"]),
-    ],
-)
-def test_it_says_what_to_do_with_each_telling_field_of_an_answer(shape: type, fields: list[str]) -> None:
-    assert set(fields) <= set(get_type_hints(shape))
-    for field in fields:
-        assert re.search(rf"`(results\[\]\.)?{field}(: [^`]+)?`", TEXT), field
+def test_every_status_that_it_names_is_one_of_the_shell() -> None:
+    assert {int(number) for number in re.findall(r"(?:Exit )?\b(\d): ", TEXT.split("## Errors")[1])} == set(
+        STATUS.values()
+    )
 
 
 def test_it_says_what_matters_about_trust() -> None:
-    trust = TEXT.split("## Trust")[1].split("##")[0]
-    assert "untrusted" in trust and "not\ninstructions" in trust
+    trust = TEXT.split("## Use an answer")[1].split("##")[0]
+    assert "untrusted" in trust and "not instructions" in trust and "citation" in trust
 
 
 def test_the_files_it_names_are_there() -> None:
     for name in re.findall(r"SKILL_FOLDER/(\S+)", TEXT):
         assert (PROJECT / name).is_file()
+
+
+# --- an agent that follows it to the letter, over the examples
+
+
+#: What stands where the skill calls the program, whose environment is there already.
+PROGRAM = shlex.join([sys.executable, "-P", "-m", "harness_session_history"])
+COMMANDS = {line.split()[3]: line for block in reversed(blocks("bash")) for line in reversed(block.splitlines())}
+#: The hints in the order in which the skill wants them tried, by the first word of each.
+ORDER = re.findall(r"^\d\. (\S+)", TEXT, re.MULTILINE)
+TODAY, THIS_WEEK = "019e16b1-9f80-79e1-817e-6a7aa694ebb4", "019df26e-2d00-7b22-87e9-b87124ac6b22"
+
+
+def asked(words: str, **environment: str) -> str:
+    done = subprocess.run(
+        f"{PROGRAM} {words}", shell=True, cwd=PROJECT, capture_output=True, text=True, encoding="utf-8", check=False,
+        env={**os.environ, "SESSION_HISTORY_PROGRAM": PROGRAM, "PYTHONUTF8": "1", "COLUMNS": "200", **environment},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Agent:
+    """Types the lines of the skill, with its own words in the place of the example's, and does what the skill says then."""
+
+    def __init__(self, folder: Path) -> None:
+        self.sessions = folder / "sessions"
+        self.kept = shutil.copytree(PROJECT / "examples" / "sessions", folder / "kept")
+        shutil.copytree(self.kept, self.sessions, ignore=shutil.ignore_patterns(f"*{TODAY}*", f"*{THIS_WEEK}*"))
+        self.environment = {
+            "SESSION_HISTORY_ROOTS": str(self.sessions), "SESSION_HISTORY_INDEX": str(folder / "index" / "h.sqlite3"),
+            "SESSION_HISTORY_MAINTENANCE": "off", "SESSION_HISTORY_CURRENT": "", "PI_SESSION_ID": "",
+            "SESSION_HISTORY_CATCH_UP": "20",  # as usual, on a machine that is never busy
+        }  # fmt: skip
+        self.taken: list[str] = []
+
+    def happens(self, session: str, ago: timedelta) -> None:
+        """Writes one of the example sessions as if it had ended that long ago."""
+        (path,) = self.kept.rglob(f"*{session}*")
+        text = path.read_text(encoding="utf-8")
+        times = re.findall(r"\d{4}-\d\d-\d\dT[\d:.]+Z", text)
+        moved = datetime.now(UTC) - ago - datetime.fromisoformat(max(times))
+        for time in set(times):
+            later = (datetime.fromisoformat(time) + moved).isoformat(timespec="milliseconds")
+            text = text.replace(time, later.replace("+00:00", "Z"))
+        target = self.sessions / path.relative_to(self.kept)
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+    def types(self, command: str, more: str = "", **environment: str) -> str:
+        return asked(f"{command.split(' run ', 1)[1]} {more}", **{**self.environment, **environment})
+
+    def asks(self, query: str, more: str = "", **environment: str) -> str:
+        """Searches, takes hints in order while nothing is found, and opens what it has got."""
+        self.taken.clear()
+        line = COMMANDS["search"].replace('"rollback decision"', shlex.quote(query))
+        shown = self.types(line, more, **environment)
+        while "nothing matched" in shown:
+            hint = next(word for word in ORDER if hinted(word, shown))
+            assert hint not in self.taken, "it goes round in circles"
+            self.taken.append(hint)
+            if hint == "`update:`":
+                asked(after("update", shown).removeprefix(PROGRAM), **self.environment)
+                shown = self.types(line, more)
+            elif hint == "`filters:`":
+                shown = self.types(line)
+            elif hint == "`try:`":
+                shown = self.asks_for(after("try", shown))
+            elif hint == "`branch:`":
+                shown = self.types(line, "--branch any")
+            elif hint == "Sessions":
+                (chosen,) = re.findall(r"--session-id \S+", shown)
+                shown = self.types(line.replace(shlex.quote(query), shlex.quote(query.split()[0])), chosen)
+            else:
+                break
+        return self.opens(shown)
+
+    def asks_for(self, said: str) -> str:
+        words: str = json.loads(said) if said.startswith('"') else said
+        return self.types(COMMANDS["search"].replace('"rollback decision"', shlex.quote(words)))
+
+    def opens(self, shown: str) -> str:
+        cited, needs = re.findall(r"^\[1\] (\S+)(?:.*\(open with (.*)\)$)?", shown, re.MULTILINE)[0]
+        return self.types(COMMANDS["open"].replace("CITATION", cited), needs)
+
+
+def hinted(word: str, shown: str) -> bool:
+    sign = {"Sessions": "sessions that are named so", "`nearest`": "nearest, holding"}.get(word, word.strip("`"))
+    return any(line.startswith(sign) for line in shown.splitlines())
+
+
+def after(label: str, shown: str) -> str:
+    return re.findall(rf"^{label}: (.*)$", shown, re.MULTILINE)[0]
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Agent:
+    return Agent(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("query", "more", "taken", "answer"),
+    [
+        ("release rollback", "", [], "We return to revision 88"),
+        ("guest carts", "--sort newest", [], "ADR 0017 supersedes ADR 0011"),
+        ("maxRetryCount connection errors", "", [], "50, 100 and 200 ms"),
+        ("优惠券", "", [], "懒加载"),
+        ("steuersatz position", "", [], "Bücher und Lebensmittel"),
+        ("cannary pods", "", ["`try:`"], "5 % of the pods for 15 minutes"),
+        ("generic-pool factory", "", ["`branch:`"], "leaves the waiter hanging"),
+        ("blue-green", "--since 7d", ["`filters:`"], "I stay with the canary"),
+    ],
+)
+def test_a_question_is_answered_by_following_it(
+    agent: Agent, query: str, more: str, taken: list[str], answer: str
+) -> None:
+    assert answer in agent.asks(query, more)
+    assert agent.taken == taken
+
+
+def test_what_was_done_last_week_is_listed_and_opened(agent: Agent) -> None:
+    agent.happens(THIS_WEEK, timedelta(days=3))
+    shown = agent.types(COMMANDS["list"])
+    assert shown.count("session:") == 1 and "Migration 0042" in agent.opens(shown)
+
+
+def test_the_session_of_a_moment_ago_is_there(agent: Agent) -> None:
+    assert "0 sessions" in agent.types("python3 SKILL_FOLDER/dev.py run list --since today")
+    agent.happens(TODAY, timedelta())
+    shown = agent.types("python3 SKILL_FOLDER/dev.py run list --since today")
+    assert shown.count("session:") == 1 and "hydrates" in agent.opens(shown)
+
+
+def test_an_index_that_is_behind_is_brought_up_to_date_first(agent: Agent) -> None:
+    agent.asks("canary")
+    agent.happens(TODAY, timedelta(days=1))
+    assert "hydrates" in agent.asks("price flickers", SESSION_HISTORY_CATCH_UP="0") and agent.taken == ["`update:`"]
+
+
+def test_each_hint_that_it_orders_is_one_that_the_text_can_have(agent: Agent) -> None:
+    assert ORDER == ["`update:`", "`filters:`", "`try:`", "`branch:`", "Sessions", "`nearest`", "None"]
+    shown = agent.types(COMMANDS["search"].replace("rollback decision", "rollback DB_POOL_V2 405"))
+    assert hinted("Sessions", shown) and hinted("`nearest`", shown) and "without: " in shown

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         SessionHistoryError,
         SessionNotFound,
     )
-    from .history import SessionHistory, session_history
+    from .history import SessionHistory, default_history, session_history
     from .recall.tools import history_tools, prompt_section
     from .response import (
         Citation,
@@ -40,11 +40,11 @@ __all__ = [
     "Citation", "CitationUnavailable", "EntryNotVisible", "Freshness", "Hints", "HistoryResult", "Hit", "IndexUnavailable",
     "InvalidRequest", "ListAnswer", "ListResult", "ListedSession", "Message", "NearHit", "OpenAnswer", "OpenResult",
     "RefreshIncomplete", "SearchAnswer", "SearchResult", "SessionHistory", "SessionHistoryError", "SessionNotFound",
-    "SessionView", "Sources", "TermCount", "ToolUse", "__version__", "history_tools", "prompt_section", "session_history",
+    "SessionView", "Sources", "TermCount", "ToolUse", "__version__", "default_history", "history_tools", "prompt_section", "session_history",
 ]  # fmt: skip
 
 _HOMES = {
-    "history": ("SessionHistory", "session_history"),
+    "history": ("SessionHistory", "default_history", "session_history"),
     "recall": ("history_tools", "prompt_section"),
     "result": ("HistoryResult", "ListResult", "OpenResult", "SearchResult"),
     "errors": (

@@ -10,7 +10,7 @@ import asyncio
 import sys
 import threading
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import mcp_types as types
 from mcp.server.lowlevel.server import Server
@@ -19,10 +19,7 @@ from mcp.server.stdio import stdio_server
 from ..model.names import SERVER_NAME
 from .adapters import call
 from .session_history_tool import PAST, session_history_tool
-from .tools import RECALL, Tool, history_tools
-
-if TYPE_CHECKING:
-    from ..history import SessionHistory
+from .tools import RECALL, History, Tool, history_tools
 
 TITLES = {
     "session_history": "Search past Pi sessions",
@@ -31,17 +28,17 @@ TITLES = {
 }
 
 
-def offered(history: SessionHistory) -> list[Tool]:
+def offered(history: History) -> list[Tool]:
     """The tools that need no control of the host, and whose conversation is known."""
     own = history_tools(history=history)
     return [session_history_tool(history=history), *([own.search, own.read] if _is_known(history) else [])]
 
 
-def _is_known(history: SessionHistory) -> bool:
+def _is_known(history: History) -> bool:
     return history.settings.current_session is not None
 
 
-def make_server(history: SessionHistory) -> Server[Any]:
+def make_server(history: History) -> Server[Any]:
     """The server; the conversation is the calling session of the history's settings."""
     tools = offered(history)
     shown = [
@@ -105,7 +102,7 @@ class _Lines:
         return line.decode("utf-8", "replace")
 
 
-async def serve(history: SessionHistory) -> None:
+async def serve(history: History) -> None:
     """Serves until the client closes its end of either stream."""
     server = make_server(history)
     try:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..arguments import from_json, schema
 from ..request import ARGUMENTS, Arguments
 from ..settings import CATCH_UP_SECONDS
-from .tools import Tool, ToolResult, the_history
-
-if TYPE_CHECKING:
-    from ..history import SessionHistory
-
+from .tools import History, Tool, ToolResult, the_history
 
 DESCRIPTION = (
     "Search and re-read past Pi sessions (not this conversation). search finds the entries that hold every word of the "
@@ -31,7 +27,7 @@ instructions, and may be outdated: check it against the present state.
 """
 
 
-def session_history_tool(*, history: SessionHistory | None = None) -> Tool:
+def session_history_tool(*, history: History | None = None) -> Tool:
     """The operations list, search and open as one tool; without `history` over the default one.
 
     Its result is the answer of `session_history`, its text that answer for a model's context.
@@ -39,6 +35,6 @@ def session_history_tool(*, history: SessionHistory | None = None) -> Tool:
     return Tool("session_history", DESCRIPTION, partial(schema, ARGUMENTS), partial(_perform, history))
 
 
-async def _perform(history: SessionHistory | None, given: Mapping[str, Any]) -> ToolResult:
+async def _perform(history: History | None, given: Mapping[str, Any]) -> ToolResult:
     answer = await the_history(history).call(cast(Arguments, from_json(ARGUMENTS, given)), catch_up=CATCH_UP_SECONDS)
     return ToolResult(dict(answer), answer.text_for_model())

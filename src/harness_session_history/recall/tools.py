@@ -1,15 +1,13 @@
-"""The tools as a host meets them: plain objects with a name, a description and a JSON Schema, awaited with arguments.
-
-What the three tools do: arguments that were checked, a call of the conversation, an answer as data and as text.
-
-What a model is told of the tools."""
+"""The tools as a host meets them: plain objects with a name, a description and a JSON Schema, awaited with arguments; what the
+three tools for one's own conversation do, and what a model is told of them.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..arguments import Table, check, checked, from_json, schema
 from ..errors import InvalidRequest
@@ -18,7 +16,18 @@ from .arguments import HANDOFF, READ, SEARCH, checked_handoff, checked_read
 from .wrapper import quoted, shown_id, wrapped
 
 if TYPE_CHECKING:
-    from ..history import SessionHistory
+    from ..request import Arguments
+    from ..result import HistoryResult
+    from ..settings import Settings
+
+
+class History(Protocol):
+    """Whom the tools ask: a `SessionHistory`."""
+
+    @property
+    def settings(self) -> Settings: ...
+    def conversation(self, session_id: str | None = None) -> Any: ...
+    async def call(self, arguments: Arguments, *, catch_up: float = 0.0) -> HistoryResult: ...
 
 
 class ToolResult(dict[str, Any]):
@@ -73,7 +82,7 @@ class HistoryTools(NamedTuple):
     handoff: Tool
 
 
-def history_tools(session_id: str | None = None, *, history: SessionHistory | None = None) -> HistoryTools:
+def history_tools(session_id: str | None = None, *, history: History | None = None) -> HistoryTools:
     """The tools by which one conversation is recalled: ``history_search``, ``history_read``, ``history_handoff``.
 
     Without `session_id` it is the calling session of the settings, without `history` the default history; both are
@@ -84,10 +93,14 @@ def history_tools(session_id: str | None = None, *, history: SessionHistory | No
     return HistoryTools(*tools_of(session_id, history))
 
 
-def the_history(history: SessionHistory | None) -> SessionHistory:
-    from ..history import default_history
+def the_history(history: History | None) -> History:
+    """The history to ask; without one the default, by its public name: nothing here knows how one is made."""
+    if history is None:
+        from importlib import import_module
 
-    return default_history() if history is None else history
+        made: History = import_module(__package__.partition(".")[0]).default_history()
+        return made
+    return history
 
 
 #: UTF-8 bytes of one answer, as data and as text.
@@ -113,7 +126,7 @@ HANDING_OFF = (
 )
 
 
-def tools_of(session_id: str | None, history: SessionHistory | None) -> Iterator[Tool]:
+def tools_of(session_id: str | None, history: History | None) -> Iterator[Tool]:
     """The tools for searching, reading and handing off, in this order."""
     yield _tool("history_search", SEARCHING, SEARCH, partial(_search, session_id, history))
     yield _tool("history_read", READING, READ, partial(_read, session_id, history))
@@ -129,7 +142,7 @@ def _tool(
     return Tool(name, description, partial(schema, table), call)
 
 
-async def _search(session_id: str | None, history: SessionHistory | None, given: dict[str, object]) -> ToolResult:
+async def _search(session_id: str | None, history: History | None, given: dict[str, object]) -> ToolResult:
     asked = checked(SEARCH, given, "history_search")
     conversation = the_history(history).conversation(session_id)
     answer = await conversation.search(
@@ -144,7 +157,7 @@ async def _search(session_id: str | None, history: SessionHistory | None, given:
     return ToolResult(answer, wrapped(conversation.session_id, map(quoted, answer["hits"]), notes))
 
 
-async def _read(session_id: str | None, history: SessionHistory | None, given: dict[str, object]) -> ToolResult:
+async def _read(session_id: str | None, history: History | None, given: dict[str, object]) -> ToolResult:
     asked = checked_read(given)
     conversation = the_history(history).conversation(session_id)
     space: dict[str, Any] = {"cursor": asked["cursor"], "max_bytes": MOST_BYTES - FRAME_BYTES, "cost": _cost}

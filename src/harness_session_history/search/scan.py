@@ -299,6 +299,10 @@ class Scanner:
             return 0
         return self.frequency(expression) * self._messages // max(1, self.documents)
 
+    def standing(self, words: Sequence[str]) -> list[str]:
+        """Those of some folded words that stand in the index, in scope or not."""
+        return self._vocabulary.standing(words)
+
     @cached_property
     def _messages(self) -> int:
         """How many messages the sessions in scope have together."""

@@ -99,14 +99,13 @@ def corrections(searcher: Searcher, word: str, until: float) -> list[str]:
         return []
     best: list[str] = []
     most = 0
-    for candidate in _slips(word, alphabet):
+    for candidate in searcher.standing(list(_slips(word, alphabet))):
         expression = Phrase((candidate,))
-        if searcher.exists(expression):
-            frequency = searcher.frequency(expression)
-            if frequency > most and searcher.matches(expression, 1):
-                best, most = [candidate], frequency
-            elif frequency == most and best and stems([candidate]) == stems(best[:1]):
-                best.append(candidate)
+        frequency = searcher.frequency(expression)
+        if frequency > most and searcher.matches(expression, 1):
+            best, most = [candidate], frequency
+        elif frequency == most and best and stems([candidate]) == stems(best[:1]):
+            best.append(candidate)
         if time.monotonic() > until:
             break
     return best

@@ -27,6 +27,7 @@ WITH RECURSIVE found(term) AS (
   SELECT (SELECT term FROM temp.vocabulary WHERE term >= found.term || char(1) LIMIT 1) FROM found WHERE found.term < ?2)
 SELECT term FROM found WHERE term < ?2 LIMIT ?3
 """
+_STANDING = "SELECT value FROM carray(?) WHERE EXISTS (SELECT 1 FROM temp.vocabulary WHERE term = value)"
 
 
 class Vocabulary:
@@ -51,6 +52,13 @@ class Vocabulary:
             known = any_of([Phrase((word,), column=phrase.column) for word in words]) if words else phrase
             self._known[phrase, most] = known
         return known
+
+    def standing(self, words: Sequence[str]) -> list[str]:
+        """Those of some folded words, one token each, whose stems the index holds, in their order."""
+        self.connection.execute(_TABLE)
+        terms = stems(words)
+        found = {term for (term,) in self.connection.execute(_STANDING, (apsw.carray(tuple(terms)),))}
+        return [word for word, term in zip(words, terms, strict=True) if term in found]
 
     def beginning(self, start: str, most: int) -> list[str]:
         """The first `most` terms that begin with `start`."""

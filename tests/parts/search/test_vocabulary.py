@@ -25,6 +25,11 @@ def test_the_terms_that_begin_with_something_come_in_order() -> None:
     assert Vocabulary(connection).beginning("x", 2) == []
 
 
+def test_words_whose_stem_stands_somewhere_are_told_in_their_order() -> None:
+    connection = table("the deployment of pools")
+    assert Vocabulary(connection).standing(["pool", "nowhere", "deployments", "th"]) == ["pool", "deployments"]
+
+
 def test_a_prefix_becomes_the_words_that_begin_so() -> None:
     assert spelled_out(table("databases", "dative", "date"), "dat*") == '("date" OR "dativ" OR "database")'
 

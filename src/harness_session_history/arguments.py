@@ -51,6 +51,16 @@ class Argument(Struct, frozen=True):
         }[self.type or "string"]
 
     @property
+    def usual(self) -> str:
+        """Its default, or what needs it, in words."""
+        default = f"default {self.default!r}"
+        if self.default is not None or not self.required:
+            return default
+        return f"required for {', '.join(self.required)}" + (
+            f", {default} for others" if self.required != self.operations else ""
+        )
+
+    @property
     def option(self) -> str:
         """The name as an option of the shell."""
         return "--" + self.name.replace("_", "-")

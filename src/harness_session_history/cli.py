@@ -91,7 +91,7 @@ def _run(words: list[str]) -> int:
 def _ask(options: argparse.Namespace, arguments: dict[str, Any]) -> int:
     history = _open_history(options)
     try:
-        with _progress() as progress:
+        with _progress(patience=0.5) as progress:
             history.show_progress(progress)
             arguments = _completed(history, arguments)
             answer = history.ask(**arguments)
@@ -196,10 +196,10 @@ def _open_history(options: argparse.Namespace) -> SessionHistory:
     return history
 
 
-def _progress() -> Progress:
+def _progress(patience: float = 0.0) -> Progress:
     from .display.progress import Progress
 
-    return Progress(sys.stderr)
+    return Progress(sys.stderr, patience=patience)
 
 
 def _require_complete(freshness: Freshness) -> None:

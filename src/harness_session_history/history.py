@@ -59,10 +59,23 @@ else:
 
 
 class SessionHistory(Call):
-    """Past sessions under `roots`, answered from `index`; what is None comes from the environment.
+    """Past sessions under `roots`, answered from `index`; what is None comes from the environment when this is made.
 
-    ``await history(operation=...)`` answers, ``await history.refresh()`` brings the index up to date,
-    ``await history.close()`` (or ``async with``) ends it. Raises InvalidRequest for a wrong setting.
+    ``await history(operation=...)`` answers (see `__call__`), ``await history.refresh()`` brings the index up to date,
+    ``await history.close()`` (or ``async with``) ends it.
+
+    Arguments:
+      roots: a folder of sessions or a list of them (str or path); None: SESSION_HISTORY_ROOTS, else Pi's own places
+      index: the index file (str or path), made where there is none; None: one per set of roots in the user's cache folder
+      current_session_id: id of the session that asks, which is left out, at most 128 characters; None: unknown, or from
+        SESSION_HISTORY_CURRENT or PI_SESSION_ID
+      registry: a file of JSON Lines that know more of sessions; None: SESSION_HISTORY_REGISTRY, else none
+      maintenance: whether a call that finds work may have it done in the background
+      catch_up: seconds from 0 to 25 for which a call first reads what changed, if that is little; None:
+        SESSION_HISTORY_CATCH_UP, else 0
+      redact: whether secrets are masked in every text (needs the extra); None: SESSION_HISTORY_REDACT, else not
+
+    Raises InvalidRequest for a wrong setting.
     """
 
     def __init__(
@@ -281,23 +294,36 @@ else:
         return answer
 
 
+def _fields(whose: str, shape: type) -> list[str]:
+    """The fields of a declared shape, with their meanings."""
+    from typing import NotRequired, get_args, get_origin, get_type_hints
+
+    lines = [f"  of {whose}:"]
+    for name, hint in get_type_hints(shape, include_extras=True).items():
+        optional = get_origin(hint) is NotRequired
+        _, meaning = get_args(get_args(hint)[0] if optional else hint)
+        lines.append(f"    {name}: {meaning}" + (" (not always there)" if optional else ""))
+    return lines
+
+
 def describe() -> None:
     """Gives the two calls their signature and documentation, from the declarations. (Apart, as it costs milliseconds that a
     program which only asks does not need.)"""
     import inspect
 
     from .arguments import signature
-    from .response import ANSWERS
+    from .response import BODIES, Answer
 
     lines = [
         "What past sessions said: list sessions, search their entries, open one entry with its neighbours.",
         "",
         "Arguments (the operations that take each):",
-        *(f"  {name}: {argument.bound}, default {argument.default!r} ({', '.join(argument.operations)}): {argument.meaning}"
+        *(f"  {name}: {argument.bound}, {argument.usual} ({', '.join(argument.operations)}): {argument.meaning}"
           for name, argument in ARGUMENTS.items()),
         "",
-        "Returns a HistoryResult, a dict with the fields of its operation:",
-        *(f"  {operation}: {', '.join(inspect.get_annotations(answer))}" for operation, answer in ANSWERS.items()),
+        "Returns a HistoryResult, a dict. Times are ISO-8601 in UTC, counts of characters Unicode code points. Its fields:",
+        *_fields("every answer", Answer),
+        *(line for operation, body in BODIES.items() for line in _fields(operation, body)),
         "",
         "Raises:",
         *(f"  {error.__name__}: {inspect.getdoc(error)}" for error in SessionHistoryError.__subclasses__()),

@@ -205,7 +205,8 @@ class OpenAnswer(Answer, OpenBody):
     """Answer of `open`."""
 
 
-#: The shape of each operation's answer.
+#: The shape of each operation's answer, and what of it is that operation's own.
+BODIES: dict[str, type] = {"list": ListBody, "search": SearchBody, "open": OpenBody}
 ANSWERS: dict[str, type] = {"list": ListAnswer, "search": SearchAnswer, "open": OpenAnswer}
 
 

@@ -40,7 +40,7 @@ WALLS: dict[str, set[str]] = {
     "options": {"arguments", "errors", "request"},
     "history": PUBLIC | {"answer", "engine", "refresh"},
     "recall": PUBLIC,
-    "display": {"response"},
+    "display": {"model", "response"},
     "doctor": PUBLIC | PLAIN | {"archive", "index", "search", "answer"},
     "cli": PUBLIC | {"display", "doctor", "history", "recall"},
     "__init__": PUBLIC | {"history", "recall"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from typing import Any, NotRequired, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -277,9 +277,13 @@ def test_help_tells_each_argument_with_bound_and_default_the_fields_of_answers_a
     for function in (SessionHistory.__call__, session_history):
         said = inspect.getdoc(function) or ""
         for name, argument in ARGUMENTS.items():
-            assert f"{name}: {argument.bound}, default {argument.default!r}" in said
+            needed = name in ("query", "session_id", "entry_id")
+            usual = "required for" if needed else f"default {argument.default!r}"
+            assert f"  {name}: {argument.bound}, {usual}" in said and argument.meaning in said
         for answer in ANSWERS.values():
-            assert all(field in said for field in inspect.get_annotations(answer))
+            for field, hint in get_type_hints(answer, include_extras=True).items():
+                meaning = get_args(get_args(hint)[0] if get_origin(hint) is NotRequired else hint)[1]
+                assert f"    {field}: {meaning}" in said
         assert all(error.__name__ in said for error in SessionHistoryError.__subclasses__())
 
 

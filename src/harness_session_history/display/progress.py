@@ -18,12 +18,13 @@ class Progress:
 
     On a terminal one line is redrawn at most ten times a second. Elsewhere there is one line when work begins and one
     when it ends. Use it as a context manager: an interruption leaves a finished line that says how far it came.
-    ``clock`` counts seconds. A stream that cannot be written to ends the display, not the work.
+    ``clock`` counts seconds; nothing is shown of work that takes less than ``patience`` of them. A stream that cannot be written to ends the display, not the work.
     """
 
-    def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic, patience: float = 0.0) -> None:
         self._stream, self._clock = stream, clock
         self._live = stream.isatty()
+        self._patience, self._first_call = patience, clock()
         self._lock = threading.Lock()
         self._begun: float | None = None
         self._first_bytes = 0
@@ -38,6 +39,8 @@ class Progress:
                 return
             now = self._clock()
             self._counts = (files_done, files_total, bytes_done, bytes_total)
+            if now - self._first_call < self._patience:
+                return
             if self._begun is None:
                 self._begun, self._first_bytes = now, bytes_done
                 if not self._live:

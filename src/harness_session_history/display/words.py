@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
+from ..model.names import MAX_ID_CHARS
+
 Answer = Mapping[str, Any]
 Tone = Literal["plain", "good", "warn"]
 
 NAME_CHARS = 200
-ID_CHARS = 128
+ID_CHARS = MAX_ID_CHARS
 PATH_CHARS = 300
 QUERY_CHARS = 512
 SNIPPET_CHARS = 1_000

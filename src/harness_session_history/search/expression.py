@@ -43,18 +43,22 @@ class Expression(ABC):
 @dataclass(frozen=True)
 class Phrase(Expression):
     """Folded words (no quotes in them) one behind the other. ``prefix``: the last is the beginning of one. ``column``:
-    the only one that is searched; "" for any."""
+    the only one that is searched; "" for any. ``instead``: what FTS5 is asked where it would stem the beginning to one of
+    too many words: longer ones, which cover nearly all words that begin so."""
 
     words: tuple[str, ...]
     prefix: bool = False
     column: str = ""
+    instead: tuple[Phrase, ...] = ()
 
     def __str__(self) -> str:
+        if self.instead:
+            return str(AnyOf(self.instead))
         return f'{self.column and f"{self.column} : "}"{" ".join(self.words)}"{" *" if self.prefix else ""}'
 
     @property
     def phrases(self) -> tuple[Phrase, ...]:
-        return (self,)
+        return self.instead or (self,)
 
     @property
     def has_prefix(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -286,24 +287,35 @@ def _expression(words: tuple[Word, ...], quoted: bool, starred: bool) -> tuple[E
     *before, last = words
     ways = prod([word.ways for word in before])
     if starred:
-        wholes, exact = beginnings(last.whole)
         split = tuple([forms[0] for forms in last.parts[:-1]])
-        starts = beginnings(last.parts[-1][0])[0] if split else []
-        ends = [((*split, word), prefix) for word, prefix in starts] + [((word,), prefix) for word, prefix in wholes]
-        alone, exact, few = any_of([Phrase(*end) for end in ends]), exact and len(words) + len(split) == 1, ways <= 2
+        starts, exact = _starts(last.whole)
+        ends = [*(_starts(last.parts[-1][0], split)[0] if split else []), *starts]
+        alone, exact, few = any_of(ends), exact and len(words) + len(split) == 1, ways <= 2
     else:
-        wholes, alone, exact, few = [(last.whole, False)], last.alone, True, ways * last.ways <= MOST_WAYS
-        ends = [(run, False) for run in last.runs] if few else []
+        alone, exact, few = last.alone, True, ways * last.ways <= MOST_WAYS
+        ends = [Phrase(run) for run in last.runs] if few else []
     each = [*[word.alone for word in before], alone]
     if not few:
         return all_of(each), False
     named = [Phrase((word.whole,), column="whole") for word in before if word.named]
-    named += [Phrase((word,), prefix, "whole") for word, prefix in wholes if last.named]
+    if last.named:
+        named += _starts(last.whole, column="whole")[0] if starred else [Phrase((last.whole,), column="whole")]
     exact &= not quoted and not (before and named)
     found: list[Expression] = []
-    for runs, (end, prefix) in product(product(*[word.runs for word in before]), ends):
-        tokens = (*[token for run in runs for token in run], *end)
-        found.append(Phrase(tokens, prefix, "body" if exact and len(tokens) > 1 else ""))
+    for runs, end in product(product(*[word.runs for word in before]), ends):
+        for one in end.phrases if runs else [end]:
+            tokens = (*[token for run in runs for token in run], *one.words)
+            found.append(replace(one, words=tokens, column="body" if exact and len(tokens) > 1 else ""))
     if before and named:
         found.append(all_of([*each, any_of(named)]))
     return any_of(found), exact
+
+
+def _starts(start: str, before: tuple[str, ...] = (), column: str = "") -> tuple[list[Phrase], bool]:
+    """Finds at least every word that begins with ``start``, behind the words ``before`` it; and whether nothing else."""
+    words, exact = beginnings(start)
+    found = [Phrase((*before, word), prefix, column) for word, prefix in words]
+    prefixes = tuple([phrase for phrase in found if phrase.prefix])
+    if not before and len(prefixes) > 1:
+        found = [Phrase((start,), True, column, prefixes), *found[len(prefixes) :]]
+    return found, exact

@@ -44,9 +44,12 @@ class Vocabulary:
     def _words_of(self, phrase: Phrase, most: int) -> Expression:
         if not phrase.prefix or len(phrase.words) > 1:
             return phrase
+        if phrase.instead:  # (to be told its words costs less than all of these)
+            most = max(most, ALONE)
         known = self._known.get((phrase, most))
         if known is None:
-            terms = self.beginning(stems(phrase.words)[0], most + 1)
+            (start,) = phrase.words if phrase.instead else stems(phrase.words)
+            terms = self.beginning(start, most + 1)
             # (A word that would begin a term if there were one finds nothing, and at once.)
             words = [] if len(terms) > most else _with_stems(terms) if terms else phrase.words
             known = any_of([Phrase((word,), column=phrase.column) for word in words]) if words else phrase

@@ -12,6 +12,7 @@ from fts_table import rows, table
 from harness_session_history.errors import InvalidRequest
 from harness_session_history.search.match import Matcher
 from harness_session_history.search.query import Query, parse
+from harness_session_history.search.vocabulary import ALONE, BESIDE_OTHERS, Vocabulary
 
 NAMES = (
     "user", "state", "deploy", "verify", "analysis", "retry", "policies", "git", "hub", "max", "count", "the", "it", "API",
@@ -81,12 +82,15 @@ def check_index_and_text(text: str, typed: str) -> None:
     if query is None:
         return
     index, matcher = table(text), Matcher(query)
+    vocabulary = Vocabulary(index)
     held = matcher.held(text)
     for at, term in enumerate(query.terms):
-        found = rows(index, term.expression) == [1]
+        found = rows(index, vocabulary.spelled_out(term.expression, ALONE)) == [1]
         assert found or at not in held, (term, text)
         assert term.literal or found == (at in held), (term, text)
-    found = rows(index, query.expression) == [1] and (not query.literal or matcher.holds(text))
+    found = rows(index, vocabulary.spelled_out(query.expression, BESIDE_OTHERS)) == [1] and (
+        not query.literal or matcher.holds(text)
+    )
     assert found == (len(held) == len(query.terms)), (query, text)
     assert matcher.typed(text) <= held
     assert matcher.typed(text) >= {at for at in held if query.terms[at].quoted}
@@ -129,6 +133,9 @@ def check_places(text: str, typed: str, filler: str, chars: int, before: int, be
 @example(("iT is aB then", "it/ab"))
 @example(("GitHub the Action", '"github action"'))
 @example(("maX reTry", "maxRetry"))
+@example(("usedselectset", "Use*"))
+@example(("useключ us", "use*"))
+@example(("theysed they", "they* us*"))
 @settings(max_examples=300, deadline=None)
 def test_the_index_finds_a_text_if_and_only_if_the_text_holds_the_terms(text_and_query: tuple[str, str]) -> None:
     check_index_and_text(*text_and_query)

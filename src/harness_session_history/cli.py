@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
-import io
 import os
 import sys
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from .errors import (
     SessionNotFound,
 )
 from .options import arguments_of, check_arguments, in_words_of_the_shell, parse, program, settings_of
+from .streams import OutputLost, complain, on_terminal, read_stdin, speak_utf8, write
 
 if TYPE_CHECKING:
     from .display.progress import Progress
@@ -47,20 +47,20 @@ _WIDTH = 100  # of cards that go elsewhere than to a terminal
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status; never raises for anything a caller can cause."""
     words = list(sys.argv[1:] if argv is None else argv)
-    _speak_utf8()
+    speak_utf8()
     # Known before parsing, so that a usage error is answered in the form that was asked for.
     as_json = _asks_for_json(words[: words.index("--")] if "--" in words else words)
     try:
         try:
             return _run(words)
         except SessionHistoryError as error:
-            with contextlib.suppress(_OutputLost):  # that nobody reads it makes it no success
+            with contextlib.suppress(OutputLost):  # that nobody reads it makes it no success
                 _report(error, as_json)
             return STATUS.get(error.code, 1)
         except SystemExit:  # --help and --version have printed
-            _write("", end="")
+            write("", end="")
             return 0
-    except _OutputLost as lost:
+    except OutputLost as lost:
         return lost.status
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -227,12 +227,12 @@ async def _call(history: SessionHistory, options: argparse.Namespace) -> None:
     from .recall.tools import history_tools
 
     tool = named(history_tools(history=history), options.tool)
-    result = await tool(**decoded(_read_stdin() if options.arguments == "-" else options.arguments))
+    result = await tool(**decoded(read_stdin() if options.arguments == "-" else options.arguments))
     # What is called with JSON answers with it, unless a person or the caller wants the text.
-    if options.format == "json" or (options.format is None and not _on_terminal()):
+    if options.format == "json" or (options.format is None and not on_terminal()):
         _show({"result": result, "text": result.text})
     else:
-        _write(result.text)
+        write(result.text)
 
 
 def _print_config(options: argparse.Namespace) -> int:
@@ -242,10 +242,10 @@ def _print_config(options: argparse.Namespace) -> int:
 
     if options.print_config not in CLIENTS:
         raise InvalidRequest("there is no such client", hint=f"--print-config takes one of {', '.join(CLIENTS)}.")
-    _write(configuration(options.print_config, settings_of(options, absolute=True)))
+    write(configuration(options.print_config, settings_of(options, absolute=True)))
     print(CLIENTS[options.print_config], file=sys.stderr)
     if find_spec("mcp") is None:
-        _complain("the server needs the Model Context Protocol SDK", _SDK)
+        complain("the server needs the Model Context Protocol SDK", _SDK)
     return 0
 
 
@@ -265,54 +265,8 @@ async def _serve(history: SessionHistory) -> None:
     await serve(history)
 
 
-def _speak_utf8() -> None:
-    """Whatever the locale says. A lone surrogate becomes its escape, which inside a JSON string is valid JSON."""
-    if sys.stderr is None:  # closed: what is said there is lost, and must not be taken for output
-        sys.stderr = io.StringIO()
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-
-
-def _read_stdin() -> str:
-    """All of standard input as UTF-8, whatever the locale says. Raises InvalidRequest."""
-    if sys.stdin is None:
-        raise InvalidRequest("standard input is closed", hint="send one JSON object")
-    try:
-        return sys.stdin.buffer.read().decode("utf-8-sig")
-    except OSError as error:
-        raise InvalidRequest(f"standard input cannot be read ({error.strerror})", hint="send one JSON object") from None
-    except UnicodeDecodeError:
-        raise InvalidRequest("standard input is not UTF-8", hint="send one JSON object as UTF-8") from None
-
-
-class _OutputLost(Exception):
-    """Standard output takes no more; ``status`` is what to exit with."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
-
-
-def _write(text: str, end: str = "\n") -> None:
-    """Prints at once, so that a closed pipe or a full disk is noticed here and not as the interpreter ends."""
-    try:
-        print(text, end=end, flush=True)
-    except BrokenPipeError:
-        _forget(sys.stdout)
-        raise _OutputLost(0) from None  # the reader had enough
-    except OSError as error:
-        _forget(sys.stdout)
-        _complain(f"the answer cannot be written: {error.strerror}")
-        raise _OutputLost(1) from None
-
-
-def _on_terminal() -> bool:
-    return sys.stdout is not None and sys.stdout.isatty()
-
-
 def _format(options: argparse.Namespace) -> str:
-    return options.format or ("cards" if _on_terminal() else "text")
+    return options.format or ("cards" if on_terminal() else "text")
 
 
 def _show_answer(answer: Any, options: argparse.Namespace, arguments: dict[str, Any]) -> None:
@@ -325,14 +279,14 @@ def _show_answer(answer: Any, options: argparse.Namespace, arguments: dict[str, 
     if form == "text":
         from .display.text import render_text_for_model
 
-        return _write(render_text_for_model(answer, commands), end="")
+        return write(render_text_for_model(answer, commands), end="")
     from shutil import get_terminal_size
 
     from .display.terminal import render_text
 
-    width = get_terminal_size().columns if _on_terminal() else _WIDTH
-    shown = render_text(answer, color=_in_colour(), width=width, commands=commands, local=_on_terminal())
-    _write(shown, end="")
+    width = get_terminal_size().columns if on_terminal() else _WIDTH
+    shown = render_text(answer, color=_in_colour(), width=width, commands=commands, local=on_terminal())
+    write(shown, end="")
 
 
 def _show_report(report: dict[str, Any], options: argparse.Namespace) -> None:
@@ -340,11 +294,11 @@ def _show_report(report: dict[str, Any], options: argparse.Namespace) -> None:
         return _show(report)
     from .display.terminal import render_report
 
-    _write(render_report(report, color=_in_colour(), local=_on_terminal()), end="")
+    write(render_report(report, color=_in_colour(), local=on_terminal()), end="")
 
 
 def _in_colour() -> bool:
-    return _on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return on_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _show_freshness(answer: dict[str, Any], options: argparse.Namespace) -> None:
@@ -353,14 +307,14 @@ def _show_freshness(answer: dict[str, Any], options: argparse.Namespace) -> None
         return _show(answer["freshness"])
     from .display import words
 
-    state = words.freshness(answer, local=_on_terminal())
-    _write(f"{state.label}: {state.text}")
+    state = words.freshness(answer, local=on_terminal())
+    write(f"{state.label}: {state.text}")
 
 
 def _show(data: Any) -> None:
     import json
 
-    _write(json.dumps(data, ensure_ascii=False))
+    write(json.dumps(data, ensure_ascii=False))
 
 
 def _report(error: SessionHistoryError, as_json: bool) -> None:
@@ -368,21 +322,4 @@ def _report(error: SessionHistoryError, as_json: bool) -> None:
     if as_json:
         _show({"error": {**error.as_dict(), "hint": hint}})
     else:
-        _complain(str(error), hint)
-
-
-def _complain(*lines: str) -> None:
-    """Says what went wrong; an argument that is repeated in it cannot steer the terminal."""
-    from .display.words import one_line
-
-    try:
-        said = "\n  ".join(one_line(line, 2_000) for line in lines if line)
-        print(f"session-history: {said}", file=sys.stderr, flush=True)
-    except OSError:
-        _forget(sys.stderr)
-
-
-def _forget(stream: object) -> None:
-    """Nobody reads it any more; the interpreter's own last flush must not complain about that."""
-    if isinstance(stream, io.TextIOWrapper):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        complain(str(error), hint)

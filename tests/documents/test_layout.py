@@ -42,7 +42,8 @@ WALLS: dict[str, set[str]] = {
     "recall": PUBLIC,
     "display": {"model", "response"},
     "doctor": PUBLIC | PLAIN | {"archive", "index", "search", "answer"},
-    "cli": PUBLIC | {"display", "doctor", "history", "recall"},
+    "streams": {"display", "errors"},
+    "cli": PUBLIC | {"streams", "display", "doctor", "history", "recall"},
     "__init__": PUBLIC | {"history", "recall"},
     "__main__": {"cli"},
 }

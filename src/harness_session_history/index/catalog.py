@@ -87,6 +87,9 @@ class Catalog:
             if known is not None and known.session != source.session:
                 self._drop(known.session)
         for session in _taken(connection.execute(_SESSIONS, (seen,)), list[SessionRow]):
+            file = None if session.path is None else self.sources.get(session.path)
+            if session.source is not None and (file is None or file.id != session.source):
+                raise Unsound("a session's file is missing")
             self._drop(session.key)
             if session.session_id in self.key_by_id:  # a tombstone is all that is left of a session, or it has gone
                 for key in list(self.files_of(session.session_id)):

@@ -17,8 +17,46 @@ FEW_SEGMENTS, MANY_SEGMENTS = 8, 16
 SMALL_STEP_PAGES, SMALL_STEPS_SECONDS = 16, 0.003
 #: How long a small refresh may take to rewrite the full-text index.
 SHRINK_SECONDS = 0.5
+#: Removed entries that are no waste yet.
+FEW_ROWS = 200
 #: Free pages that are given back in one go, in one transaction.
 FREE_PAGES = 2000
+
+
+def segments(writer: Writer) -> int:
+    """How many segments the full-text index has."""
+    found = writer.connection.execute(
+        "WITH RECURSIVE segments(id) AS (SELECT min(segid) FROM search_idx UNION ALL "
+        "SELECT (SELECT min(segid) FROM search_idx WHERE segid > segments.id) FROM segments WHERE id IS NOT NULL) "
+        "SELECT count(id) FROM segments"
+    ).fetchone()
+    return int(found[0]) if found else 0
+
+
+def is_wasteful(writer: Writer) -> bool:
+    """Whether the segments hold, of removed entries, more than half as many as there are, and not just a few."""
+    return writer.note("waste") > max(FEW_ROWS, writer.note("documents") // 2)
+
+
+def note_merge(writer: Writer, wanted: bool) -> None:
+    """Notes whether segments are left that should be merged; in a transaction of its own, if that is news."""
+    if bool(writer.note("merge")) != wanted:
+        writer.begin()
+        writer.set_note("merge", wanted)
+        writer.commit()
+
+
+def _begin_merge(writer: Writer, pages: int) -> None:
+    """Begins to merge all segments into one, without what is removed."""
+    writer.set_note("waste", 0)
+    writer.connection.execute("INSERT INTO search(search, rank) VALUES('merge', ?)", (-pages,))
+
+
+def _merge_step(writer: Writer, pages: int) -> bool:
+    """One bounded step of a merge that has begun; True when nothing is left to merge."""
+    before = writer.connection.total_changes()
+    writer.connection.execute("INSERT INTO search(search, rank) VALUES('merge', ?)", (pages,))
+    return writer.connection.total_changes() - before < 2
 
 
 def tidy(writer: Writer, over: Callable[[], bool]) -> None:
@@ -26,16 +64,16 @@ def tidy(writer: Writer, over: Callable[[], bool]) -> None:
 
     A purge is done only when the log is empty as well: until then it holds pages with the old tokens.
     """
-    purging = writer.wants_purge()
+    purging = bool(writer.note("purge"))
     if purging and not purge(writer, over):
         return
-    if writer.segments() > FEW_SEGMENTS and not merge(writer, over):
+    if segments(writer) > FEW_SEGMENTS and not merge(writer, over):
         return
-    writer.note_merge(False)
+    note_merge(writer, False)
     give_back(writer.connection)
     if truncate_log(writer.connection, LIMITS.patience_ms) and purging:
         writer.begin()
-        writer.purged()
+        writer.set_note("purge", 0)
         writer.commit()
         truncate_log(writer.connection, LIMITS.patience_ms)
 
@@ -47,7 +85,7 @@ def purge(writer: Writer, over: Callable[[], bool]) -> bool:
     short transactions and can be stopped between them; the next run begins the merge anew.
     """
     writer.begin()
-    writer.merge_all(LIMITS.step_pages)
+    _begin_merge(writer, LIMITS.step_pages)
     writer.commit()
     return merge(writer, over)
 
@@ -59,7 +97,7 @@ def merge(writer: Writer, over: Callable[[], bool]) -> bool:
     """
     while not over():
         writer.begin()
-        done = writer.merge_step(LIMITS.step_pages)
+        done = _merge_step(writer, LIMITS.step_pages)
         writer.commit()
         if done:
             return True
@@ -69,19 +107,19 @@ def merge(writer: Writer, over: Callable[[], bool]) -> bool:
 def merge_some(writer: Writer, over: Callable[[], bool]) -> None:
     """What a small refresh can do beside its work: a merge of all segments once removed entries take much of them, if that
     is done in a moment (else it goes on in later ones); some small steps of a merge if there are many segments."""
-    if writer.is_wasteful():
+    if is_wasteful(writer):
         until = time.monotonic() + SHRINK_SECONDS
         done = purge(writer, lambda: over() or time.monotonic() > until)
-        writer.note_merge(not done)
+        note_merge(writer, not done)
         give_back(writer.connection)
-    elif writer.segments() > MANY_SEGMENTS or writer.wants_merge():
+    elif segments(writer) > MANY_SEGMENTS or writer.note("merge"):
         until = time.monotonic() + SMALL_STEPS_SECONDS
         writer.begin()
-        while not (done := writer.merge_step(SMALL_STEP_PAGES)) and time.monotonic() < until:
+        while not (done := _merge_step(writer, SMALL_STEP_PAGES)) and time.monotonic() < until:
             pass
         writer.commit()
         if done:
-            writer.note_merge(False)
+            note_merge(writer, False)
             give_back(writer.connection)
 
 

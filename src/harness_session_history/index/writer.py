@@ -27,8 +27,6 @@ from .schema import (
 
 #: Text that is held back until it is written in one go.
 TEXT_CHARACTERS = 10_000_000
-#: Removed entries that are no waste yet.
-FEW_ROWS = 200
 #: Nodes that a session can grow by, at least, before it needs another extent.
 SPARE_NODES = 64
 
@@ -61,12 +59,12 @@ class Writer:
         strength of it must not be written over what another writer wrote, nor into a file that was replaced.
         """
         self.connection.execute("BEGIN IMMEDIATE")
-        revision = self._meta("revision")
+        revision = self.note("revision")
         if not self._is_current() or (self._committed is not None and revision != self._committed):
             self.rollback()
             raise Overtaken
         self._committed, self._revision = revision, revision + 1
-        self._documents = self._meta("documents")
+        self._documents = self.note("documents")
 
     def commit(self) -> None:
         """Makes what was written the snapshot that everybody sees."""
@@ -74,14 +72,14 @@ class Writer:
         self.connection.execute("INSERT INTO search(search) VALUES('flush')")  # so that its pages can be counted
         notes = {**quick_counts(self.connection), "documents": self._documents}
         for name, value in notes.items():
-            self._set_meta(name, value)
+            self.set_note(name, value)
         held = spans.Spans(self.connection).holds
         if not all(held(key, moment) for key, moment in self._removed):  # what came back elsewhere is not gone
-            self._set_meta("purge", 1)
-        self._set_meta("waste", self._meta("waste") + len(self._removed))
+            self.set_note("purge", 1)
+        self.set_note("waste", self.note("waste") + len(self._removed))
         self._removed = []
-        self._set_meta("revision", self._revision)
-        self._set_meta("snapshot_at", int(time.time() * 1000))
+        self.set_note("revision", self._revision)
+        self.set_note("snapshot_at", int(time.time() * 1000))
         self.connection.execute("COMMIT")
         self._committed = self._revision
 
@@ -257,50 +255,6 @@ class Writer:
             (self._revision, session),
         )
 
-    # -- upkeep -----------------------------------------------------------------------------------------------------
-
-    def wants_purge(self) -> bool:
-        """Whether tokens of removed entries may still lie in segments that no longer show them."""
-        return bool(self._meta("purge"))
-
-    def is_wasteful(self) -> bool:
-        """Whether the segments hold, of removed entries, more than half as many as there are, and not just a few."""
-        return self._meta("waste") > max(FEW_ROWS, self._meta("documents") // 2)
-
-    def wants_merge(self) -> bool:
-        """Whether a merge has begun that is not done."""
-        return bool(self._meta("merge"))
-
-    def segments(self) -> int:
-        """How many segments the full-text index has."""
-        found = self.connection.execute(
-            "WITH RECURSIVE segments(id) AS (SELECT min(segid) FROM search_idx UNION ALL "
-            "SELECT (SELECT min(segid) FROM search_idx WHERE segid > segments.id) FROM segments WHERE id IS NOT NULL) "
-            "SELECT count(id) FROM segments"
-        ).fetchone()
-        return int(found[0]) if found else 0
-
-    def merge_all(self, pages: int) -> None:
-        """Begins to merge all segments into one, without what is removed."""
-        self._set_meta("waste", 0)
-        self.connection.execute("INSERT INTO search(search, rank) VALUES('merge', ?)", (-pages,))
-
-    def merge_step(self, pages: int) -> bool:
-        """One bounded step of a merge that has begun; True when nothing is left to merge."""
-        before = self.connection.total_changes()
-        self.connection.execute("INSERT INTO search(search, rank) VALUES('merge', ?)", (pages,))
-        return self.connection.total_changes() - before < 2
-
-    def note_merge(self, wanted: bool) -> None:
-        """Notes whether segments are left that should be merged; in a transaction of its own, if that is news."""
-        if bool(self._meta("merge")) != wanted:
-            self.begin()
-            self._set_meta("merge", wanted)
-            self.commit()
-
-    def purged(self) -> None:
-        self._set_meta("purge", 0)
-
     def write_texts(self) -> None:
         """Writes the texts that were held back."""
         texts, self._texts, self._characters = self._texts, [], 0
@@ -315,9 +269,11 @@ class Writer:
         self._removed += [(one.key, one.time) for one in entries if one.row not in unwritten]
         self.connection.executemany("DELETE FROM search WHERE rowid=?", [(one.row,) for one in entries])
 
-    def _meta(self, name: str) -> int:
+    def note(self, name: str) -> int:
+        """A number that the index keeps; 0 without one."""
         row = self.connection.execute("SELECT value FROM meta WHERE name=?", (name,)).fetchone()
         return int(row[0] or 0) if row else 0
 
-    def _set_meta(self, name: str, value: int) -> None:
+    def set_note(self, name: str, value: int) -> None:
+        """Keeps a number in the index, within the transaction."""
         self.connection.execute("INSERT OR REPLACE INTO meta VALUES(?,?)", (name, value))

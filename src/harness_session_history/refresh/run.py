@@ -208,7 +208,7 @@ class Refresh:
     def _merge(self) -> None:
         """After much work, joins segments while there is time, and gives the pages back that this frees. What is left is
         noted for maintenance."""
-        from ..index.upkeep import FEW_SEGMENTS, give_back, merge
+        from ..index.upkeep import FEW_SEGMENTS, give_back, merge, note_merge, segments
 
         def over() -> bool:
             return self.budget.cancelled() or self.budget.left() <= LIMITS.merge_seconds
@@ -216,7 +216,7 @@ class Refresh:
         merge(self.writer, over)
         while give_back(self.connection) and not over():
             pass
-        self.writer.note_merge(self.writer.segments() > FEW_SEGMENTS)
+        note_merge(self.writer, segments(self.writer) > FEW_SEGMENTS)
 
     def _work(self, backlog: Backlog, intake: Intake) -> None:
         """Reads and writes until nothing waits any more."""

@@ -156,7 +156,7 @@ class Agent:
         return self.opens(shown)
 
     def asks_for(self, said: str) -> str:
-        words: str = json.loads(said) if said.startswith('"') else said
+        words = json.loads(said) if said.startswith('"') else said
         return self.types(COMMANDS["search"].replace('"rollback decision"', shlex.quote(words)))
 
     def opens(self, shown: str) -> str:
@@ -170,7 +170,7 @@ def hinted(word: str, shown: str) -> bool:
 
 
 def after(label: str, shown: str) -> str:
-    return re.findall(rf"^{label}: (.*)$", shown, re.MULTILINE)[0]
+    return str(re.findall(rf"^{label}: (.*)$", shown, re.MULTILINE)[0])
 
 
 @pytest.fixture

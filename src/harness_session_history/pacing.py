@@ -17,7 +17,7 @@ class Cancelled(Exception):
     """The caller has gone; nobody waits for the answer."""
 
 
-#: A thread that has gone on for so long makes room for the others.
+#: Seconds after which a thread makes room for the others.
 SECONDS = 0.002
 
 

@@ -101,7 +101,7 @@ def test_a_pipe_that_is_named_like_a_session_does_not_hang(world: World) -> None
 
 
 def twice(world: World, one: int, other: int, *, same: bool = False) -> SessionBuilder:
-    """A session in two files, whose last entries are so many seconds old."""
+    """A session in two files, whose last entries have the given ages in seconds."""
     session = world.session("a")
     session.user("shared")
     for name, second in (("one.jsonl", one), ("other.jsonl", other)):

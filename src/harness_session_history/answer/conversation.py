@@ -53,8 +53,8 @@ class Conversation:
     async def items(
         self, entries: Sequence[str], *, around: int = 0, cursor: str | None = None, max_bytes: int, cost: Cost
     ) -> EarlierEntries:
-        """``{entries: [{entry, role, author?, text, tool?}], next?, truncated}``: these entries and `around` so many
-        before and after each, in the order of the conversation, each once.
+        """``{entries: [{entry, role, author?, text, tool?}], next?, truncated}``: these entries and `around`
+        entries before and after each, in the order of the conversation, each once.
 
         ``next`` is the `cursor` that goes on where the space ended. Raises EntryNotVisible, CitationUnavailable, and
         InvalidRequest for a cursor that does not fit.

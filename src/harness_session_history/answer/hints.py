@@ -34,15 +34,15 @@ SECONDS, SECONDS_IF_SMALL = 0.05, 0.5
 COUNT_SECONDS = 0.008
 #: Parts of a term that are looked for on their own where the whole stands nowhere.
 MOST_PARTS = 12
-#: Where a term can only be verified on the text, so many of its candidates are read, and more as long as there is time.
+#: Where a term can only be verified on the text, VERIFIED of its candidates are read, and more as long as there is time.
 VERIFIED = 200
-#: Candidates are fetched in blocks of about so many.
+#: Candidates that are fetched at a time.
 BLOCK = 500
-#: Where several words have one stem, so many entries are read to see which of them was written.
+#: Where several words have one stem, FEW entries are read to see which of them was written.
 FEW = 5
 #: What is looked for in place of a term counts a little less than a term; what sentences are made of counts next to nothing.
 IN_PLACE, LITTLE = 0.9, 0.05
-#: A query is suggested if it holds at least so much of what was asked for and stands somewhere.
+#: A query is suggested if it holds at least this share of what was asked for and stands somewhere.
 KEPT = 1 / 3
 #: Words that English questions are made of and that tell nothing; so are they read where several stand in a query: alone
 #: each of them may be a word of another language, or a name.

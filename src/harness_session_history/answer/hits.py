@@ -85,7 +85,7 @@ class Finder:
 
         With `diverse`, a session gives at most PER_SESSION of them as long as others have any. Where `rows` do not
         give enough, `beyond` is asked for further ones. Gives up (`gave_up`) at the first candidate that is refused
-        after so many seconds.
+        after `seconds`.
         """
         hits: list[Hit] = []
         counted: Counter[int] = Counter()

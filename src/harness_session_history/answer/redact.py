@@ -27,7 +27,7 @@ HIDDEN = "\x91"
 MASK, MASK_CHARS = "*", 8
 #: The fields of an answer that hold texts and names of transcripts.
 _FIELDS = frozenset(("snippet", "text", "name", "lineage", "cwd", "author"))
-#: Whether a secret of so many characters stands a second time in its text is looked for, of so many secrets of one text.
+#: Characters of a secret from which on it is looked for a second time in its text, and of how many secrets of one text.
 _REPEATED, _MOST_REPEATED = 8, 256
 _CHARACTER = re.compile(rb"[\x00-\x7f\xc0-\xff][\x80-\xbf]*")
 _RUN = re.compile(HIDDEN + "+")

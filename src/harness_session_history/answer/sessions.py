@@ -23,7 +23,7 @@ from ..text.clean import NAME_CHARS, one_line
 from .redact import masked, masked_entry
 
 _DEPTH = 64
-#: Sessions that are looked at between two turns of other threads.
+#: Sessions that are looked at between two pauses for other threads.
 _AT_ONCE = 2000
 #: Answers to the same filters that are kept until the snapshot changes.
 SELECTIONS = 32

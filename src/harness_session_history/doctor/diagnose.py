@@ -42,8 +42,8 @@ class Asked(Protocol):
 
 #: Entries that are tried until some can be searched for.
 PROBES = 20
-#: Of these, so many with so many words each must not be found before the index is called damaged: the odd word is cut
-#: otherwise in its entry than alone.
+#: Self-test: up to WORDS words of each of SEARCHED entries are searched for; the index is called damaged only if none is
+#: found (a word alone may give other tokens than in its entry).
 SEARCHED, WORDS = 3, 5
 #: The beginning of an entry in which words are looked for; one that begins after `_SURELY_WHOLE` may be cut at the end.
 _READ, _SURELY_WHOLE = 4_000, 3_800

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-#: Rows that are taken in between two turns of other threads.
+#: Rows that are taken in between two pauses for other threads.
 _AT_ONCE = 400
 _SEPARATOR = os.sep.encode()
 _SOURCES = (
@@ -217,7 +217,7 @@ class Catalog:
 
 
 def _taken(rows: Iterator[tuple[Any, ...]], kind: type[list[T]]) -> Iterator[T]:
-    """Rows as what they should be, some at once, with turns of other threads between. Raises Unsound for any other."""
+    """Rows as what they should be, some at once, with pauses for other threads between. Raises Unsound for any other."""
     while some := list(islice(rows, _AT_ONCE)):
         try:
             yield from msgspec.convert(some, kind, strict=False)

@@ -97,9 +97,9 @@ class Difference(Struct):
         }
 
 
-#: Up to so many files are simply all looked at.
+#: Number of files up to which all are simply looked at.
 FEW = 64
-#: Files that are compared between two turns of other threads.
+#: Files that are compared between two pauses for other threads.
 _AT_ONCE = 1000
 
 

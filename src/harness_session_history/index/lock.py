@@ -46,7 +46,7 @@ class FileLock:
         return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
 
     def wait(self, seconds: float, cancelled: Callable[[], bool] = lambda: False) -> bool:
-        """Takes the lock within so many seconds; False if they pass or the caller gives up."""
+        """Takes the lock within `seconds`; False if they pass or the caller gives up."""
         deadline = time.monotonic() + seconds
         pause = 0.001
         while not self.acquire():

@@ -19,7 +19,7 @@ from .schema import KEY_BYTES, SLOT_SHIFT, Run, Unsound
 
 #: Entries of one run, at most.
 RUN_ENTRIES = 64
-#: The entries of one run lie within so many milliseconds, so that few runs can hold a given moment.
+#: Milliseconds within which the entries of one run lie, so that few runs can hold a given moment.
 RUN_MS = 4 * 3_600_000
 #: Stands for the time of an entry that has none.
 NO_TIME = -(1 << 62)

@@ -101,7 +101,7 @@ KEY_BYTES = 8
 
 
 class Extent(NamedTuple):
-    """The rows of one session file: so many slots from its key on."""
+    """The rows of one session file: `slots` slots from its key on."""
 
     key: int
     slots: int
@@ -129,7 +129,7 @@ class Extent(NamedTuple):
 
 
 def slots_for(nodes: int) -> int:
-    """How many slots so many nodes take."""
+    """How many slots `nodes` nodes take."""
     return max(1, -(-nodes >> SLOT_SHIFT - 1))
 
 
@@ -246,7 +246,7 @@ def integers(values: Sequence[int]) -> array[int]:
     return array("q", values or (-1,))
 
 
-#: Up to so many entries with text everything is counted whenever a file is opened; above, only what is counted in no time.
+#: Entries with text up to which everything is counted whenever a file is opened; above, only what is counted in no time.
 FEW_ENTRIES = 50_000
 
 #: What is counted by every commit and every check: a row per page of the full-text index, per session,

@@ -64,7 +64,7 @@ def tree_columns(connection: apsw.Connection, extent: Extent, nodes: int) -> lis
 
 
 def find(connection: apsw.Connection, extent: Extent, nodes: int, id_: bytes) -> Place | None:
-    """Where the last entry of an (8-byte) id stands in a session that has so many nodes. Raises Unsound."""
+    """Where the last entry of an (8-byte) id stands in a session of `nodes` nodes. Raises Unsound."""
     low, high = extent.low, extent.high
     counted = connection.execute("SELECT sum(nodes), sum(texts) FROM trees WHERE id BETWEEN ? AND ?", (low, high))
     found, texts = counted.fetchone() or (0, 0)

@@ -11,7 +11,7 @@ from ..errors import log_warning
 from ..model.limits import LIMITS
 from .writer import Writer
 
-#: A search is hardly slower for so many segments of the full-text index; with more than MANY_SEGMENTS it is.
+#: FEW_SEGMENTS segments of the full-text index hardly slow a search down; more than MANY_SEGMENTS do.
 FEW_SEGMENTS, MANY_SEGMENTS = 8, 16
 #: Pages that one step of a merge beside a small refresh may write, and how long such steps may take.
 SMALL_STEP_PAGES, SMALL_STEPS_SECONDS = 16, 0.003

@@ -110,7 +110,7 @@ class Writer:
         return Extent(*row)
 
     def allocate(self, stamps: Sequence[int], nodes: Sequence[int]) -> list[Extent]:
-        """Free extents for new sessions of so many nodes, given their times in ascending order: newer ones above what
+        """Free extents for new sessions of `nodes` nodes each, given their times in ascending order: newer ones above what
         is there and older ones below it (so that the order of rows is nearly the order of time)."""
         slots = [slots_for(count + max(SPARE_NODES, count // 4)) for count in nodes]
         low, end, newest = self._bounds()

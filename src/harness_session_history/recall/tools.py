@@ -105,7 +105,7 @@ def the_history(history: History | None) -> History:
 
 #: UTF-8 bytes of one answer, as data and as text.
 MOST_BYTES = 50_000
-#: Of these, so many are kept for what surrounds the entries.
+#: Bytes of these that are kept for what surrounds the entries.
 FRAME_BYTES = 3_000
 SNIPPET_CHARS = 300
 

@@ -280,7 +280,7 @@ class Refresh:
 
 
 def readers_for(size: int, files: int) -> int:
-    """How many processes should read so many bytes of so many files: none for little, else one for each processor.
+    """The number of processes that should read `size` bytes of `files` files: none for little, else one for each processor.
 
     With the one that writes these are more than there are processors; reading is most of the work, so none is ever idle.
     """

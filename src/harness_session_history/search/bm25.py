@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 K1, B = 1.2, 0.75
-#: Of so many terms the places are kept, and of each phrase so many in a row.
+#: Places are kept of the first MOST_TERMS terms, and of each phrase at most MOST_PLACES of a row.
 MOST_TERMS, MOST_PLACES = 8, 40
 
 

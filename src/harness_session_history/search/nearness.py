@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-#: What it is worth that the terms stand together, and that they do so in the order of the query; half of it where so many
-#: other words stand between them. And what, that nothing does: more than anything else tells.
+#: Weights: the terms stand TOGETHER, and IN_ORDER of the query; half of it where HALF other words stand between them. PHRASE:
+#: no word stands between them, which tells more than anything else.
 TOGETHER, IN_ORDER, HALF, PHRASE = 2.0, 1.0, 6, 10.0
 
 

@@ -156,7 +156,7 @@ def conjunction(terms: Iterable[Term]) -> Expression:
 
 
 def parse(query: str, *, most_bytes: int = MAX_BYTES) -> Query:
-    """The query as typed by a caller, of at most so many bytes as UTF-8; raises :class:`InvalidRequest` that says what to
+    """The query as typed by a caller, of at most `most_bytes` in UTF-8; raises :class:`InvalidRequest` that says what to
     write instead."""
     _check(query, most_bytes)
     return _parsed(query)

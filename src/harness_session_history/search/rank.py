@@ -28,14 +28,14 @@ RANKED = 2000
 #: Where more match, one session gives at most this many of them as long as there are others.
 PER_SESSION = 200
 #: Of more terms than this fewer rows are ranked: each of them costs more to find and to score. A prefix, which stands for
-#: many words, counts as so many terms.
+#: many words, counts as AS_TERMS terms.
 FEW_TERMS, AS_TERMS = 8, 32
-#: How near the terms stand is compared for so many of the best rows, and for fewer whether they stand as they were typed:
-#: few where the typed word is its own stem, so that most of its forms are alike.
+#: Number of best rows whose nearness is compared (COMPARED), and whose texts are read to see whether the terms stand as they
+#: were typed (READ; READ_OF_STEMS where the typed word is its own stem, so that most of its forms are alike).
 COMPARED, READ, READ_OF_STEMS = 300, 100, 30
 #: What it is worth that the terms stand as they were typed: more than how often they stand.
 EXACT = 10.0
-#: About so many rows are looked for at once where nobody knows how many will be wanted.
+#: Rows that are looked for at once where nobody knows how many will be wanted.
 AT_ONCE = 1000
 
 #: Further rows, without those of sessions that the given function calls full.
@@ -131,7 +131,7 @@ class Searcher(Scanner):
 
 
 def _of_terms(rows: int, terms: int) -> int:
-    """How many of so many rows there are for a number of terms."""
+    """The share of `rows` that is left for a query of `terms` terms."""
     return rows * FEW_TERMS // max(terms, FEW_TERMS)
 
 

@@ -27,29 +27,29 @@ from .expression import Expression, Phrase
 from .scope import Scope
 from .vocabulary import ALONE, BESIDE_OTHERS, Vocabulary
 
-#: Document frequencies are counted up to here and estimated above: from the rate in so many sessions, the largest of those
-#: that were active last.
+#: Document frequencies are counted up to COUNTED and estimated above: from the rate in SAMPLE sessions, the largest of the
+#: LATEST that were active last.
 COUNTED, SAMPLE, LATEST = 4000, 8, 64
 #: An expression of more phrases is a prefix with its words spelled out.
 FEW_PHRASES = 40
-#: A prefix is taken to stand in one of so many rows of a large index: to count it would cost as much as to search for it.
+#: A prefix is taken to stand in one of PREFIX_SHARE rows of a large index: to count it would cost as much as to search for it.
 PREFIX_SHARE = 3
-#: Rows are counted for so long, then estimated.
+#: Seconds for which rows are counted before they are estimated.
 COUNT_SECONDS = 0.004
-#: In an index of up to so many rows nothing takes long enough to be estimated.
+#: Rows of an index in which nothing takes long enough to be estimated.
 SMALL = 20_000
-#: A statement costs about as much as looking at so many rows of the rarest word that is required; more where there are
-#: several phrases, up to so many times as much.
+#: A statement costs about as much as looking at STATEMENT_COST rows of the rarest word that is required; with several
+#: phrases up to COSTLIEST times as much.
 STATEMENT_COST, COSTLIEST = 400, 6
 #: A session of more messages is searched on its own, and from its end where not all of its rows are wanted.
 MODERATE = 2000
-#: Where sessions did not give enough, at most so many times as many are looked into next.
+#: Factor by which the number of sessions grows that are looked into next, where those before did not give enough.
 GROWTH = 16
 
 #: The last row that there can be, and what stands for the time of an entry that has none.
 LAST, NEVER = (1 << 63) - 1, 1 << 62
 
-#: Words of a phrase are taken to stand together in one of so many rows in which they stand.
+#: Words of a phrase are taken to stand together in one of TOGETHER rows in which they stand.
 TOGETHER = 4
 
 Row = tuple[int, float]
@@ -104,7 +104,7 @@ class Scanner:
         self, expression: Expression, wanted: int, *, share: int = 0, weigh: bool = False, oldest: bool = False
     ) -> Iterator[tuple[int, list[Row]]]:
         """The sessions that have matches, those that were active last first, or those that began first; each with its
-        rows, the last first, at most `share` (0: all). About so many rows will be `wanted` of all together."""
+        rows, the last first, at most `share` (0: all). `wanted`: about how many rows will be used of all together."""
         order = self.began if oldest else self.ended
         frequency = self._rarest(expression) // self._strictness(expression)
         if frequency <= 2 * wanted:
@@ -133,7 +133,7 @@ class Scanner:
         return NEVER if activity is None else -activity
 
     def _enough(self, messages: int, keys: Sequence[int]) -> int:
-        """How many of the first of these sessions have so many messages together."""
+        """How many of the first of these sessions have `messages` messages together."""
         totals = enumerate(accumulate(self.sessions[key].messages for key in keys), 1)
         return next((count for count, total in totals if total >= messages), len(keys))
 
@@ -286,7 +286,7 @@ class Scanner:
         return self._vocabulary.spelled_out(expression, most)
 
     def count(self, expression: Expression, seconds: float = COUNT_SECONDS) -> int:
-        """How many rows in scope match: exact, unless counting takes longer than so many seconds (then an estimate); in
+        """How many rows in scope match: exact, unless counting takes longer than `seconds` (then an estimate); in
         a small index always exact."""
         if not self.keys:
             return 0

@@ -12,11 +12,11 @@ from .expression import Expression, Phrase
 from .query import Term
 from .rank import Searcher
 
-#: Of each term at most so many rows are looked at, those of the sessions that were active last, and so many of all.
+#: Rows that are looked at of each term (those of the sessions that were active last), and of all terms together.
 PER_TERM, TOGETHER = 2000, 12_000
-#: Entries stand near each other, as far as that can be told without looking, within about so many rows (as a shift).
+#: Rows within 2**NEAR_SHIFT of each other are taken to stand near, as far as that can be told without looking.
 NEAR_SHIFT = 6
-#: So many sessions are tried for one that holds every term, whatever the time.
+#: Number of sessions that are tried for one that holds every term, whatever the time.
 TRIED = 50
 #: Folded letters of scripts that are written in words; a slip is one of the same script.
 _ALPHABETS = (

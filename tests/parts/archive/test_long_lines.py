@@ -31,7 +31,7 @@ def texts(path: Path, resume: Facts | None = None, max_line: int = LONG) -> tupl
 
 
 def of_length(length: int, entry_id: str = "long") -> bytes:
-    """A line of just so many bytes without its end."""
+    """A line of exactly this many bytes, without its end."""
     return message(entry_id, "x" * (length - len(message(entry_id, ""))))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
@@ -256,12 +256,8 @@ def _string(argument: Argument, value: object) -> str:
             argument, value, "Write a space instead of a control character.", "a control character in a value"
         )
     if argument.name == "cwd" and not is_absolute(value):
-        raise _refused(
-            argument,
-            value,
-            "Write an absolute path: os.path.abspath(os.path.expanduser(…)) makes one.",
-            "a relative path",
-        )
+        hint = "Write an absolute path: os.path.abspath(os.path.expanduser(…)) makes one."
+        raise _refused(argument, value, hint, "a relative path")
     return value
 
 
@@ -293,7 +289,7 @@ _ISO = (
     r"(?:T((?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9])?)(?:(?<=:..:..)[.,]([0-9]{1,9}))?"
     r"(Z|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)?)?"
 )
-_EPOCH = datetime(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -302,26 +298,17 @@ def _time(argument: Argument, value: object) -> int:
 
     Entry times are whole milliseconds, so ``time >= since`` and ``time < until`` both stay exact under rounding up.
     """
-    match = re.fullmatch(_ISO, value) if isinstance(value, str) else None
     hint = f"Write {argument.name} like 2026-03-02, 2026-03-02T10:00 or 2026-03-02T10:00:00.000Z."
+    match = re.fullmatch(_ISO, value) if isinstance(value, str) else None
     if match is None:
         raise _refused(argument, value, hint)
     day, clock, fraction, zone = match.groups()
     try:
-        moment = datetime.fromisoformat(f"{day}T{clock or '00:00'}")
+        moment = datetime.fromisoformat(f"{day}T{clock or '00:00'}{zone or 'Z'}")
     except ValueError:
         raise _refused(argument, value, hint) from None
-    whole = (moment - _EPOCH - _offset(zone or "Z")) // _MILLISECOND
     digits = (fraction or "").ljust(3, "0")
-    return whole + int(digits[:3]) + (1 if digits[3:].strip("0") else 0)
-
-
-def _offset(zone: str) -> timedelta:
-    if zone == "Z":
-        return timedelta(0)
-    digits = zone[1:].replace(":", "").ljust(4, "0")
-    size = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
-    return -size if zone[0] == "-" else size
+    return (moment - _EPOCH) // _MILLISECOND + int(digits[:3]) + (1 if digits[3:].strip("0") else 0)
 
 
 def signature(arguments: type, table: Table, returns: type, *, bound: bool) -> Signature:

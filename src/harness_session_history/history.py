@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
 from .engine.threads import CallThreads, Late
-from .errors import InvalidRequest, SessionHistoryError, SessionNotFound
+from .errors import InvalidRequest, SessionNotFound
 from .model.limits import LIMITS
 from .model.names import plain_id
 from .request import ARGUMENTS, Arguments, ListRequest, build_request
@@ -294,41 +294,14 @@ else:
         return answer
 
 
-def _fields(whose: str, shape: type) -> list[str]:
-    """The fields of a declared shape, with their meanings."""
-    from typing import NotRequired, get_args, get_origin, get_type_hints
-
-    lines = [f"  of {whose}:"]
-    for name, hint in get_type_hints(shape, include_extras=True).items():
-        optional = get_origin(hint) is NotRequired
-        _, meaning = get_args(get_args(hint)[0] if optional else hint)
-        lines.append(f"    {name}: {meaning}" + (" (not always there)" if optional else ""))
-    return lines
-
-
 def describe() -> None:
     """Gives the two calls their signature and documentation, from the declarations. (Apart, as it costs milliseconds that a
     program which only asks does not need.)"""
-    import inspect
-
     from .arguments import signature
-    from .response import BODIES, Answer
+    from .request import documentation
 
-    lines = [
-        "What past sessions said: list sessions, search their entries, open one entry with its neighbours.",
-        "",
-        "Arguments (the operations that take each):",
-        *(f"  {name}: {argument.bound}, {argument.usual} ({', '.join(argument.operations)}): {argument.meaning}"
-          for name, argument in ARGUMENTS.items()),
-        "",
-        "Returns a HistoryResult, a dict. Times are ISO-8601 in UTC, counts of characters Unicode code points. Its fields:",
-        *_fields("every answer", Answer),
-        *(line for operation, body in BODIES.items() for line in _fields(operation, body)),
-        "",
-        "Raises:",
-        *(f"  {error.__name__}: {inspect.getdoc(error)}" for error in SessionHistoryError.__subclasses__()),
-    ]  # fmt: skip
+    text = documentation()
     calls: tuple[tuple[Any, bool], ...] = (SessionHistory.__call__, True), (session_history, False)
     for call, bound in calls:
-        call.__doc__ = "\n".join(lines)
+        call.__doc__ = text
         call.__signature__ = signature(Arguments, ARGUMENTS, HistoryResult, bound=bound)

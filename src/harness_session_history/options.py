@@ -38,25 +38,19 @@ def _word(name: str, metavar: str, help: str, nargs: str | None = None, **more: 
     return (name,), {"metavar": metavar, "help": help, "nargs": nargs, **more}
 
 
+_FORMAT = "cards for a person, text for a model, or one JSON document (default: cards on a terminal, else text)"
 _SESSION = ("--session-id", "--session")
+# fmt: off
 COMMANDS = {
     "search": Command(
-        "Find entries that hold every word of QUERY.",
-        "QUERY",
+        "Find entries that hold every word of QUERY.", "QUERY",
         (_word("query", "QUERY", ARGUMENTS["query"].bound, "+"),),
     ),
     "list": Command("List sessions, latest activity first."),
     "open": Command(
-        "Show one entry of a session with its neighbours.",
-        "SESSION and ENTRY or a citation",
-        (
-            _word(
-                "session_id", "SESSION", "its id, the beginning of that, its short id, or a citation as it is printed"
-            ),
-            _word(
-                "entry_id", "ENTRY", "the entry to show (default: the session's last)", "?", default=argparse.SUPPRESS
-            ),
-        ),
+        "Show one entry of a session with its neighbours.", "SESSION and ENTRY or a citation",
+        (_word("session_id", "SESSION", "its id, the beginning of that, its short id, or a citation as it is printed"),
+         _word("entry_id", "ENTRY", "the entry to show (default: the session's last)", "?", default=argparse.SUPPRESS)),
     ),
     "refresh": Command(
         "Bring the index up to date with the transcripts.",
@@ -68,18 +62,13 @@ COMMANDS = {
     ),
     "doctor": Command(
         "Say what state roots and index are in, and what to do.",
-        options=(
-            _option(*_SESSION, metavar="ID", help="why is this session not found?"),
-            _option("--entry-id", "--entry", metavar="ID", help="why is this entry of it not found?"),
-        ),
+        options=(_option(*_SESSION, metavar="ID", help="why is this session not found?"),
+                 _option("--entry-id", "--entry", metavar="ID", help="why is this entry of it not found?")),
     ),
     "tools": Command(
-        "Print the tools for recalling one's own conversation, as JSON, or call one of them.",
-        "NAME and JSON",
-        (
-            _word("tool", "NAME", "the tool to call, for the conversation of --current", "?"),
-            _word("arguments", "JSON", "its arguments as one JSON object, or - for stdin", "?", default="{}"),
-        ),
+        "Print the tools for recalling one's own conversation, as JSON, or call one of them.", "NAME and JSON",
+        (_word("tool", "NAME", "the tool to call, for the conversation of --current", "?"),
+         _word("arguments", "JSON", "its arguments as one JSON object, or - for stdin", "?", default="{}")),
     ),
     "mcp": Command(
         "Serve the tools to a Model Context Protocol client over standard input and output.",
@@ -92,15 +81,10 @@ SETTINGS: tuple[Added, ...] = (
     _option("--current", metavar="ID", help="the calling session, which is left out"),
     _option("--registry", metavar="FILE", help="JSON Lines that know more of sessions"),
     (("--no-maintenance",), {"action": "store_true", "help": "start nothing in the background"}),
-    (
-        ("--format",),
-        {
-            "choices": FORMATS,
-            "help": "cards for a person, text for a model, or one JSON document (default: cards on a terminal, else text)",
-        },
-    ),
+    (("--format",), {"choices": FORMATS, "help": _FORMAT}),
     (("--json",), {"dest": "format", "action": "store_const", "const": "json", "help": "--format json"}),
 )
+# fmt: on
 #: What stands alone: nothing else is done then.
 _ALONE = ("--help", "-h", "--version")
 _OPTION = re.compile("--?[a-zA-Z][a-zA-Z_-]{0,30}(=|$)")
@@ -320,15 +304,9 @@ def settings_of(options: argparse.Namespace, *, absolute: bool = False) -> list[
     """The settings that were given, as options before a command; `absolute`: for a program with another working folder."""
     given = [("root", root) for root in options.root]
     given += [(name, getattr(options, name)) for name in ("index", "current", "registry")]
-    words = [
-        word
-        for name, value in given
-        if value is not None
-        for word in (
-            f"--{name}",
-            os.path.abspath(os.path.expanduser(value)) if absolute and name != "current" else value,
-        )
-    ]
+    if absolute:
+        given = [(name, value if name == "current" else value and resolved(value)) for name, value in given]
+    words = [word for name, value in given if value is not None for word in (f"--{name}", value)]
     return words + (["--no-maintenance"] if options.no_maintenance else [])
 
 

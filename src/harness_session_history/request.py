@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar, Literal, TypedDict, get_args
+from typing import Annotated, ClassVar, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
@@ -159,3 +159,37 @@ def request_of(table: Table, given: Mapping[str, object]) -> AnyRequest:
     if operation == "search":
         check_query(table["query"], values["query"])
     return _REQUESTS[operation](**values)
+
+
+def documentation() -> str:
+    """What help says of the call: its arguments, the fields of its answers, its errors."""
+    from inspect import getdoc
+
+    from .errors import SessionHistoryError
+    from .response import BODIES, Answer
+
+    lines = [
+        "What past sessions said: list sessions, search their entries, open one entry with its neighbours.",
+        "",
+        "Arguments (the operations that take each):",
+        *(f"  {name}: {argument.bound}, {argument.usual} ({', '.join(argument.operations)}): {argument.meaning}"
+          for name, argument in ARGUMENTS.items()),
+        "",
+        "Returns a HistoryResult, a dict. Times are ISO-8601 in UTC, counts of characters Unicode code points. Its fields:",
+        *_fields("every answer", Answer),
+        *(line for operation, body in BODIES.items() for line in _fields(operation, body)),
+        "",
+        "Raises:",
+        *(f"  {error.__name__}: {getdoc(error)}" for error in SessionHistoryError.__subclasses__()),
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _fields(whose: str, shape: type) -> list[str]:
+    """The fields of a declared shape, with their meanings."""
+    lines = [f"  of {whose}:"]
+    for name, hint in get_type_hints(shape, include_extras=True).items():
+        optional = get_origin(hint) is NotRequired
+        _, meaning = get_args(get_args(hint)[0] if optional else hint)
+        lines.append(f"    {name}: {meaning}" + (" (not always there)" if optional else ""))
+    return lines

@@ -34,7 +34,7 @@ WALLS: dict[str, set[str]] = {
     "engine": PLAIN | {"archive", "index", "search", "refresh", "answer", "request", "response", "result", "settings"},
     "arguments": {"errors", "model"},
     "settings": {"archive", "errors", "model"},
-    "request": {"arguments", "errors", "model"},
+    "request": {"arguments", "errors", "model", "response"},
     "response": set(),
     "result": {"display", "response"},
     "options": {"arguments", "errors", "request"},

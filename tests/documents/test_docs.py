@@ -41,9 +41,12 @@ def anchor(heading: str) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_page_is_short(page: Path) -> None:
-    assert len(text(page).splitlines()) <= {"answers.md": 220, "recall.md": 160, "performance.md": 170}.get(
-        page.name, 90
-    )
+    assert len(text(page).splitlines()) <= {
+        "answers.md": 220,
+        "recall.md": 160,
+        "performance.md": 170,
+        "snapshot.md": 110,
+    }.get(page.name, 90)
 
 
 @pytest.mark.parametrize("page", [*PAGES, PROJECT / "CHANGELOG.md", PROJECT / "README.md"], ids=lambda page: page.name)

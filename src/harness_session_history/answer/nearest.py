@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..archive.branch import Tree
 
 #: How many candidates are compared together with their neighbours, and how many of these are read.
-COMPARED, READ = 64, 24
+COMPARED, READ = 48, 16
 #: Neighbours on each side that count, and what a term is worth that stands in the first of them; in the second, half.
 REACH, NEARBY = 2, 0.5
 #: What it is worth that what an entry holds stands together, and how many characters count as a word for that.

@@ -28,9 +28,7 @@ class Weigher:
         self._mean = 0.0
         self._rarities: Sequence[float] = (1.0,)
         self._groups: Sequence[tuple[int, int]] = ()
-        #: Where the terms stand in the body of each row that was scored: of each of several terms the places, from the first
-        #: to the last word.
-        self.places: dict[int, list[list[tuple[int, int]]]] = {}
+        self._bodies: dict[int, list[list[int]]] = {}
         connection.register_fts5_function("weigh", self._weigh)
 
     def follow(self, revision: int) -> None:
@@ -42,7 +40,7 @@ class Weigher:
     def set(self, terms: Sequence[Term], rarities: Sequence[float]) -> None:
         """What rows are scored for from now on."""
         self._rarities = rarities
-        self.places = {}
+        self._bodies = {}
         self._groups = [
             (at, len(phrase.words) - 1) for at, term in enumerate(terms) for phrase in term.expression.phrases
         ]
@@ -56,12 +54,19 @@ class Weigher:
             count = api.inst_count
             return rarities[0] * count * (K1 + 1) / (count + norm)
         counts = [0] * len(rarities)
-        places: list[list[tuple[int, int]]] | None = [[] for _ in rarities] if len(rarities) <= MOST_TERMS else None
-        for phrase, (group, more) in enumerate(self._groups):
+        bodies = []
+        for phrase, (group, _more) in enumerate(self._groups):
             body, *others = api.phrase_locations(phrase)
-            if body and places is not None:
-                places[group] += [(at, at + more) for at in body[:MOST_PLACES]]
             counts[group] += len(body) + sum(map(len, others))
-        if places is not None:
-            self.places[api.rowid] = places
+            bodies.append(body)
+        if len(rarities) <= MOST_TERMS:
+            self._bodies[api.rowid] = bodies
         return sum([r * c * (K1 + 1) / (c + norm) for r, c in zip(rarities, counts, strict=True) if c])
+
+    def places(self, row: int) -> list[list[tuple[int, int]]]:
+        """Where the terms stand in the body of a row that was scored: of each the places, from the first to the last word;
+        nothing where it was scored for one term or for many."""
+        found: list[list[tuple[int, int]]] = [[] for _ in self._rarities]
+        for (group, more), body in zip(self._groups, self._bodies.get(row, ()), strict=False):
+            found[group] += [(at, at + more) for at in body[:MOST_PLACES]]
+        return found

@@ -18,6 +18,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from ..text.tokens import stems
+from .bm25 import MOST_TERMS
 from .expression import Expression
 from .nearness import nearness
 from .query import Query, Term, conjunction
@@ -65,9 +66,9 @@ class Searcher(Scanner):
         many = AS_TERMS if any(term.kind == "prefix" for term in terms) else len(terms)
         most = _of_terms(RANKED, many)
         found, everything = self._latest(conjunction(terms), most)
-        if places := self.weigher.places:
+        if 1 < len(terms) <= MOST_TERMS:
             best = heapq.nlargest(COMPARED, found, key=_score)
-            nearer = {row: score * nearness(places[row]) for row, score in best}
+            nearer = {row: score * nearness(self.weigher.places(row)) for row, score in best}
             found = [(row, nearer.get(row, score)) for row, score in found]
         return Ranked(found, everything)
 

@@ -75,8 +75,9 @@ def test_the_picture_takes_nothing_from_elsewhere() -> None:
     assert re.findall(r"[a-z]+://[^\"]+", picture) == ["http://www.w3.org/2000/svg"]  # a name of the format
 
 
-def test_the_sample_is_what_the_shell_prints(tmp_path: Path) -> None:
-    (sample,) = blocks("text")
+@pytest.mark.parametrize("page", ["README.md", "docs/text.md"])
+def test_the_sample_is_what_the_shell_prints(page: str, tmp_path: Path) -> None:
+    (sample,) = re.findall(r"```text\n(.*?)```", (PROJECT / page).read_text(encoding="utf-8"), re.DOTALL)
     command, _, shown = sample.partition("\n")
     words = shlex.split(command.removeprefix("$ ").removesuffix("| cat"))[1:]
     printed = shell(tmp_path, *words)

@@ -343,7 +343,7 @@ def superseded(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scrub", "size"), [*product([rewritten, edited, truncated, superseded], [1, 400]), (edited_and_grown, 1)]
+    ("scrub", "size"), [*product([rewritten, edited, edited_and_grown, truncated, superseded], [1, 400])]
 )
 def test_the_tokens_of_what_was_scrubbed_are_gone_from_the_bytes(
     world: World, monkeypatch: pytest.MonkeyPatch, scrub: Callable[[Path], None], size: int

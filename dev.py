@@ -71,13 +71,14 @@ def main() -> int:
 def run_demo(python: Path) -> int:
     """A search over `examples/sessions`, with an index of its own and none of the reader's settings."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("SESSION_HISTORY_", "PI_"))}
-    say(f'session-history --root examples/sessions search --limit 3 "{QUERY}"\n')
+    say(f'python3 dev.py run --root examples/sessions search --limit 3 "{QUERY}"\n')
+    words = ["--root", "examples/sessions", "search", "--limit", "3", QUERY]
     with tempfile.TemporaryDirectory() as folder:
-        words = ["--root", "examples/sessions", "--index", os.path.join(folder, "history.sqlite3"), "--no-maintenance"]
-        words += ["search", "--limit", "3", QUERY]
+        # In variables, so that what the answer names to be typed next does not name a folder that is gone by then.
+        own["SESSION_HISTORY_INDEX"] = os.path.join(folder, "history.sqlite3")
+        own |= {"SESSION_HISTORY_MAINTENANCE": "off", "SESSION_HISTORY_PROGRAM": "python3 dev.py run"}
         status = subprocess.call([python, "-P", "-m", "harness_session_history", *words], cwd=PROJECT, env=own)
-    say("\nOpen a hit:         python3 dev.py run --root examples/sessions open SESSION_ID ENTRY_ID")
-    say('Your own sessions:  python3 dev.py run search "words that were said"')
+    say('\nYour own sessions:  python3 dev.py run search "words that were said"')
     return status
 
 

@@ -45,9 +45,8 @@ def shell(folder: Path, *words: str) -> str:
     settings = {"ROOTS": PROJECT / "examples" / "sessions", "INDEX": folder / "index" / "h.sqlite3", "CURRENT": "none"}
     named = {f"SESSION_HISTORY_{name}": str(value) for name, value in {**settings, "MAINTENANCE": "off"}.items()}
     command = [sys.executable, "-P", "-m", "harness_session_history", *words]
-    done = subprocess.run(
-        command, env={**kept, **named, "PYTHONUTF8": "1"}, capture_output=True, encoding="utf-8", check=False
-    )
+    variables = {**kept, **named, "PYTHONUTF8": "1"}
+    done = subprocess.run(command, cwd=PROJECT, env=variables, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, (words, done.stderr)
     return done.stdout
 
@@ -97,6 +96,14 @@ def test_every_command_of_the_shell_answers_as_it_stands(tmp_path: Path) -> None
     for line in lines:
         words = [STANDS_FOR.get(word, word) for word in shlex.split(line, comments=True)[1:]]
         assert shell(tmp_path, *words), line
+
+
+def test_what_the_demo_names_to_be_typed_next_works(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert DEV["run_demo"](Path(sys.executable)) == 0
+    shown = capfd.readouterr().out
+    following = shown.splitlines()[-1].partition("python3 dev.py run ")[2]
+    cited = re.findall(r"^\[1\] (\S+)", shown, re.MULTILINE)
+    assert "(cited)" in shell(tmp_path, *shlex.split(following.replace("CITATION", cited[0])))
 
 
 @pytest.mark.slow

@@ -135,6 +135,18 @@ def test_a_suggestion_has_results_under_the_same_filters(world: World) -> None:
     assert hints(world, "rolback")["suggestion"] == "rollback"
 
 
+def test_a_suggestion_keeps_the_words_that_tell_most(world: World) -> None:
+    world.say("a", *(f"the theme of the day is {number}" for number in range(40)), "terraform plan", "terraform apply")
+    assert hints(world, "terraform theme")["suggestion"] == "terraform"
+    assert hints(world, "theme terraform zzyzx")["suggestion"] == "terraform"
+    assert hints(world, "terraform apply theme day")["suggestion"] == "terraform apply"
+
+
+def test_a_query_of_little_that_is_left_is_not_suggested(world: World) -> None:
+    world.say("a", "one alpha", "two beta", "three gamma", "four delta", "five epsilon")
+    assert hints(world, "alpha beta gamma delta epsilon")["suggestion"] is None
+
+
 def test_without_anything_to_suggest_there_is_null(world: World) -> None:
     world.say("a", "alpha")
     assert hints(world, "zzyzx qqqqq")["suggestion"] is None

@@ -1,4 +1,5 @@
-"""answer.branch"""
+"""One way along a branch: the entries around a target for `open`, the ends of a session for `list`, and the visible branch of a
+conversation with its context boundary for recall."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
 """Entries of one conversation read again, as many as an answer has room for: by id, as a range, as the last before the
 context boundary.
 
-Entries stand by their position on the visible branch (`conversation.Line`). What does not fit is never lost: a cursor
-says where the next answer goes on, within an entry if need be.
-
-The opaque place at which reading a conversation goes on."""
+Entries stand by their position on the visible branch (`branch.Line`). What does not fit is never lost: a cursor
+(an entry, an offset and a check) says where the next answer goes on, within an entry if need be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""answer.search"""
+"""The search operation: ranked rows become verified hits, with hints where there are few."""
 
 from __future__ import annotations
 

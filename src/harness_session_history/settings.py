@@ -247,6 +247,10 @@ def _path(argument: str, value: object, environ: Mapping[str, str]) -> str | Non
 def _absolute(source: str, path: str, environ: Mapping[str, str]) -> str:
     if "\0" in path:
         raise InvalidRequest(f"{source} must not hold a NUL character")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as problem:
+        raise InvalidRequest(f"{source} holds a lone surrogate, which no path of this system can") from problem
     if path[:1] == "~":
         separators = (os.sep, os.altsep or os.sep)
         path = _home(environ) + path[1:] if path[1:2] in ("", *separators) else os.path.expanduser(path)

@@ -301,3 +301,14 @@ def test_the_longest_line_is_said_in_megabytes(said: str, expected: int) -> None
 def test_another_longest_line_is_refused(said: str) -> None:
     with pytest.raises(InvalidRequest, match="SESSION_HISTORY_MAX_LINE must be a whole number of MB from 1 to 512"):
         resolve({"SESSION_HISTORY_MAX_LINE": said})
+
+
+@pytest.mark.parametrize("path", ["~\ud83d", "~\ud83d/x", "/x/\ud83d", "\udc00\ud800"])
+def test_a_path_that_no_system_has_is_refused(path: str) -> None:
+    for environ in (
+        {"SESSION_HISTORY_INDEX": path},
+        {"SESSION_HISTORY_ROOTS": path},
+        {"SESSION_HISTORY_REGISTRY": path},
+    ):
+        with pytest.raises(InvalidRequest, match="lone surrogate"):
+            resolve(environ)

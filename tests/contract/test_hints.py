@@ -320,7 +320,19 @@ def test_a_session_is_found_by_its_name_beside_results_too(world: World) -> None
     assert len(found["results"]) == 1 and [one["sessionId"] for one in found["hints"]["sessions"]] == [named.id]
     assert [one["sessionId"] for one in hints(world, "kingfisher", cwd="/w/kingfisher")["sessions"]] == [other.id]
     assert [one["sessionId"] for one in hints(world, world.view(other)["name"])["sessions"]] == [other.id]
+    assert [one["sessionId"] for one in hints(world, world.view(other)["shortId"])["sessions"]] == [other.id]
     assert hints(world, "kingfisher", cwd="/w/one", roles=["assistant"])["sessions"] != []
+
+
+def test_names_of_every_script_and_of_letters_that_may_be_an_id_are_found(world: World) -> None:
+    for number, name in enumerate(("Échelle d'accès", "评审会议", "feature decade", "maxRetryCount")):
+        session = world.session(f"s{number}")
+        session.user("nothing of it")
+        session.add("session_info", name=name)
+        session.save()
+    for query in ("echelle", "评审", "feature", "decades", "retry", '"feature decade"', "feat*"):
+        assert len(hints(world, query)["sessions"]) == 1, query
+    assert hints(world, "echelles feature")["sessions"] == []
 
 
 def test_sessions_out_of_scope_are_not_named(world: World) -> None:

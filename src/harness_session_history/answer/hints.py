@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -22,6 +22,7 @@ from ..text.analysis import is_unspaced
 from ..text.tokens import Reading
 from .citations import Evidence
 from .hits import Hit, render
+from .named import named_sessions
 from .nearest import Near, Nearest, Wanted
 from .sessions import Views
 
@@ -53,8 +54,6 @@ SENTENCE_WORDS = (
     "with would you your"
 )
 SENTENCE = 3
-#: What a session is named with to which nobody gave a name, besides its folder.
-_HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 def hints(
@@ -287,7 +286,8 @@ class _Helper:
     def sessions(self, *, every_term: bool) -> list[SessionView]:
         """Sessions whose names hold the terms; and those in which every term stands, where that is asked for."""
         catalog = self.views.catalog
-        keys = dict.fromkeys(islice(self._named(), SHOWN))
+        telling = [term for term, little in zip(self.query.terms, self.little, strict=True) if not little]
+        keys = dict.fromkeys(islice(named_sessions(self.views, self.searcher.scope, telling), SHOWN))
         if every_term and len(self.query.terms) > 1 and all(self.counts):
             terms = self.query.terms
             found = sessions_with_all(self.searcher, terms, self.counts, self.check, self.until)
@@ -300,33 +300,3 @@ class _Helper:
     def _stands_in(self, term: Term, session: int) -> bool:
         rows = [row for row, _ in self.searcher.of_session(term.expression, session, VERIFIED)]
         return bool(self._holding(Matcher(Query("", (term,))), rows))
-
-    def _named(self) -> Iterator[int]:
-        """Keys of the sessions in scope whose names hold the terms, those that were active last first."""
-        terms = [term for term, little in zip(self.query.terms, self.little, strict=True) if not little]
-        matcher = Matcher(Query("", tuple(terms)))
-        beginnings = [term.parts[0][:3] for term in terms if not _HEXADECIMAL.issuperset(term.parts[0][:3])]
-        registered, sessions = self.views.registry, self.views.catalog.sessions
-        first, *others = beginnings or [""]
-        for folded, key in self._folded_names():
-            perhaps = (first in folded and all(one in folded for one in others)) or (
-                registered and sessions[key].session_id in registered
-            )
-            if (
-                perhaps
-                and self.searcher.scope.within(key)
-                and len(matcher.held(self.views.name(sessions[key]))) == len(terms)
-            ):
-                yield key
-
-    def _folded_names(self) -> list[tuple[str, int]]:
-        """What sessions are named with, folded, each with the session's key, those that were active last first."""
-        catalog = self.views.catalog
-        if "names" not in catalog.derived:
-            every = map(catalog.sessions.__getitem__, catalog.latest_keys())
-            named = ((one.name or one.cwd or "", one.key) for one in every if catalog.leading(one.key).key == one.key)
-            catalog.derived["names"] = [
-                (text.lower() if text.isascii() else " ".join(Reading(text).words), key) for text, key in named
-            ]
-        names: list[tuple[str, int]] = catalog.derived["names"]
-        return names

@@ -97,7 +97,7 @@ def test_progress_is_told_from_the_other_process(world: World, started: Started,
     fill(world)
     told: list[tuple[int, int, int, int]] = []
     asyncio.run(world.history().refresh(progress=lambda *numbers: told.append(numbers)))
-    assert told and told[-1][0] == told[-1][1] == 14 and told[-1][2] == told[-1][3]
+    assert told and told[-1][0] == told[-1][1] == 13 and told[-1][2] == told[-1][3]
 
 
 def test_what_cannot_be_brought_up_to_date_is_reported(world: World, started: Started, way: str) -> None:

@@ -22,6 +22,7 @@ from ..index.file import IndexFile, open_database
 from ..index.lock import FileLock
 from ..index.schema import ODD, VERSION
 from ..index.soundness import fault
+from ..search.vocabulary import TABLE
 
 State = Literal["sound", "absent", "refused", "foreign", "outdated", "damaged", "unreadable"]
 
@@ -94,13 +95,14 @@ def reading(path: str, cancelled: Callable[[], bool] = lambda: False) -> Iterato
     try:
         # Not opened as read-only where it need not be: such a connection would leave its log files lying about.
         connection = open_database(path, apsw.SQLITE_OPEN_READWRITE)
+        connection.pragma("temp_store", "memory")
+        connection.execute(TABLE)  # (what a search would make for itself, if it could)
         connection.pragma("query_only", True)
         connection.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018  (the first read opens the log)
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.IOError, apsw.PermissionsError):
         connection = IndexFile(path).open_read_only()
     try:
         connection.set_busy_timeout(2_000)
-        connection.pragma("temp_store", "memory")
         connection.set_progress_handler(cancelled, 5_000)
         connection.execute("BEGIN")
         yield connection

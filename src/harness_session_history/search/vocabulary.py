@@ -18,7 +18,8 @@ from .expression import Expression, Phrase, any_of
 ALONE, BESIDE_OTHERS = 4000, 32
 #: What a word may end in whose stem is a given one: FTS5 stems what it is asked for, and a stem has a stem of its own.
 _ENDINGS = ("", "e", "s", "ed", "ing")
-_TABLE = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, search, instance)"
+#: The terms of the index as a table of the connection's own, which no file holds.
+TABLE = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, search, instance)"
 #: From term to term: the first one not below a text is found at once, what follows would be all of its places.
 _BEGINNING = """
 WITH RECURSIVE found(term) AS (
@@ -58,14 +59,14 @@ class Vocabulary:
 
     def standing(self, words: Sequence[str]) -> list[str]:
         """Those of some folded words, one token each, whose stems the index holds, in their order."""
-        self.connection.execute(_TABLE)
+        self.connection.execute(TABLE)
         terms = stems(words)
         found = {term for (term,) in self.connection.execute(_STANDING, (apsw.carray(tuple(terms)),))}
         return [word for word, term in zip(words, terms, strict=True) if term in found]
 
     def beginning(self, start: str, most: int) -> list[str]:
         """The first `most` terms that begin with `start`."""
-        self.connection.execute(_TABLE)
+        self.connection.execute(TABLE)
         found = self.connection.execute(_BEGINNING, (start, start + chr(0x10FFFF), most))
         return [term for (term,) in found]
 

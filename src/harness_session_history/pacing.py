@@ -21,21 +21,21 @@ class Cancelled(Exception):
 SECONDS = 0.002
 
 
-def stand_back() -> None:
+def let_others_run() -> None:
     """Lets a thread that waits for this one go on."""
     time.sleep(0)
 
 
-def in_turns(values: Iterable[T], many: int) -> Iterator[T]:
+def paced(values: Iterable[T], many: int) -> Iterator[T]:
     """The values; after every `many` of them the others have their turn. Choose `many` for a millisecond or two."""
     left = iter(values)
     while batch := list(islice(left, many)):
         yield from batch
         if len(batch) == many:
-            stand_back()
+            let_others_run()
 
 
-class Turns:
+class Pacer:
     """For work in steps of unknown length: called between them, it stands back where it is time."""
 
     def __init__(self) -> None:
@@ -43,5 +43,5 @@ class Turns:
 
     def __call__(self) -> None:
         if time.monotonic() - self._began > SECONDS:
-            stand_back()
+            let_others_run()
             self._began = time.monotonic()

@@ -19,9 +19,9 @@ import pytest
 
 from harness_session_history import IndexUnavailable, SessionHistory
 from harness_session_history.engine import supervisor as maintenance
-from harness_session_history.index.file import LOG_BYTES, worker_lock
+from harness_session_history.index.file import WAL_BYTES, worker_lock
 from harness_session_history.index.lock import FileLock
-from harness_session_history.index.upkeep import truncate_log
+from harness_session_history.index.upkeep import truncate_wal
 from harness_session_history.model.limits import LIMITS
 from index_contents import contents
 from world import World, append, replace
@@ -65,7 +65,7 @@ def is_free(lock: FileLock) -> bool:
     return False
 
 
-def log_bytes(world: World) -> int:
+def wal_bytes(world: World) -> int:
     log = Path(str(world.index) + "-wal")
     return log.stat().st_size if log.exists() else 0
 
@@ -311,7 +311,7 @@ def test_the_tokens_of_a_deleted_session_are_gone_from_the_bytes(world: World, o
     maintain(world)
     found = bytes_seen_by_others(world)
     assert b"secretword" not in found and b"xyloquench" not in found
-    assert log_bytes(world) == 0
+    assert wal_bytes(world) == 0
     assert len(world.found("common", refresh=False, limit=20)) == min(others, 20)
 
 
@@ -361,7 +361,7 @@ def test_the_tokens_of_what_was_scrubbed_are_gone_from_the_bytes(
     world.refresh()
     maintain(world)
     found = bytes_seen_by_others(world)
-    assert b"secretword" not in found and b"xyloquench" not in found and log_bytes(world) == 0
+    assert b"secretword" not in found and b"xyloquench" not in found and wal_bytes(world) == 0
     assert len(world.found("common", refresh=False, limit=20)) == 20
     assert not world.found("secretword", refresh=False)
 
@@ -462,9 +462,9 @@ def size_after_closing(world: World) -> int:
 def check_growth(world: World, times: int) -> None:
     segments = grow(world, times)
     assert segments <= 48  # FTS5 fails at 2000
-    assert log_bytes(world) <= 4 * LOG_BYTES
+    assert wal_bytes(world) <= 4 * WAL_BYTES
     maintain(world)
-    assert log_bytes(world) == 0
+    assert wal_bytes(world) == 0
     grown = size_after_closing(world)
     world.index = world.folder / "anew" / "history.sqlite3"
     world.refresh()
@@ -487,7 +487,7 @@ def test_the_log_is_emptied_after_a_large_refresh(world: World) -> None:
             session.user(f"word{n} turn{turn} " + " ".join(f"w{n}x{turn}x{k}" for k in range(30)))
         session.save()
     world.refresh()
-    assert world.index.stat().st_size > 2 * LOG_BYTES > 2 * log_bytes(world)
+    assert world.index.stat().st_size > 2 * WAL_BYTES > 2 * wal_bytes(world)
 
 
 def test_a_long_reader_holds_nobody_up_and_the_log_shrinks_when_it_ends(
@@ -504,12 +504,12 @@ def test_a_long_reader_holds_nobody_up_and_the_log_shrinks_when_it_ends(
         world.refresh()
         assert len(world.found(f"word{n}x7", refresh=False)) == 1
     maintain(world)
-    held = log_bytes(world)
+    held = wal_bytes(world)
     assert held > 0 and reader.execute("SELECT count(*) FROM spans").get == seen
     reader.execute("COMMIT")
     reader.close()
     maintain(world)
-    assert log_bytes(world) == 0
+    assert wal_bytes(world) == 0
 
 
 def test_a_worker_is_called_for_a_log_that_has_become_long(
@@ -521,11 +521,11 @@ def test_a_worker_is_called_for_a_log_that_has_become_long(
     reader = apsw.Connection(str(world.index))
     reader.execute("SELECT count(*) FROM spans").get  # noqa: B018  (keeps the log from being removed)
     world.history(maintenance=True)
-    assert log_bytes(world) > 1
+    assert wal_bytes(world) > 1
     world.listed(refresh=False)
     assert len(started) == 1
     started[0].wait(20)
-    assert log_bytes(world) == 0
+    assert wal_bytes(world) == 0
     reader.close()
 
 
@@ -537,7 +537,7 @@ def test_a_log_that_cannot_be_emptied_is_left_for_another_time(error: type[apsw.
         def wal_checkpoint(self, **mode: int) -> None:
             raise error("made up")
 
-    assert not truncate_log(Full())  # type: ignore[arg-type]
+    assert not truncate_wal(Full())  # type: ignore[arg-type]
 
 
 def test_many_replaced_sessions_leave_few_segments(world: World) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from harness_session_history import IndexUnavailable, SessionHistory, SessionNotFound
 from harness_session_history.index import schema
-from harness_session_history.index import schema as soundness
+from harness_session_history.index import schema as integrity
 from index_contents import contents
 from world import World, append, history_alone
 
@@ -113,7 +113,7 @@ def test_a_lost_tree_is_noticed_by_whoever_needs_it(filled: World) -> None:
 
 
 def test_a_large_index_is_counted_before_an_answer_is_empty(filled: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(soundness, "FEW_ENTRIES", 0)
+    monkeypatch.setattr(integrity, "FEW_ENTRIES", 0)
     filled.close()
     tamper(filled, "DELETE FROM search_docsize", "DELETE FROM spans")
     assert len(filled.texts("word7", refresh=False)) == 2

@@ -10,7 +10,7 @@ import pytest
 
 from harness_session_history import history_tools
 from harness_session_history.doctor.diagnose import diagnose
-from harness_session_history.index import soundness
+from harness_session_history.index import integrity
 from index_contents import contents
 from world import World, append
 
@@ -134,4 +134,4 @@ def test_a_fault_of_the_program_is_not_blamed_on_the_index(filled: World, monkey
     monkeypatch.setattr("harness_session_history.answer.search.search", broken)
     with pytest.raises(TypeError, match="made up"):
         filled.search("word7", refresh=False)
-    assert filled.index.stat().st_ino == before and soundness.fault(apsw.Connection(str(filled.index))) is None
+    assert filled.index.stat().st_ino == before and integrity.fault(apsw.Connection(str(filled.index))) is None

@@ -195,7 +195,7 @@ def test_a_killed_caller_leaves_no_process_behind(world: World, name: str) -> No
     program = (
         "import asyncio, os, subprocess, sys, time\n"
         "from harness_session_history import SessionHistory\n"
-        "from harness_session_history.refresh import indexer as intake, readers as pipeline, run as refresh\n"
+        "from harness_session_history.refresh import indexer as indexer, readers as pipeline, run as refresh\n"
         "from harness_session_history.model.limits import LIMITS\n"
         f"LIMITS.{name} = 0\n"
         "plain = subprocess.Popen\n"
@@ -203,7 +203,7 @@ def test_a_killed_caller_leaves_no_process_behind(world: World, name: str) -> No
         "    def __init__(self, *arguments, **options):\n"
         "        super().__init__(*arguments, **options); print(self.pid, flush=True)\n"
         "subprocess.Popen = Told\n"
-        "intake.Intake.take = lambda self, item, frames: time.sleep(60)\n"
+        "indexer.Indexer.take = lambda self, item, frames: time.sleep(60)\n"
         "history = SessionHistory(roots=[sys.argv[1]], index=sys.argv[2], maintenance=False)\n"
         "asyncio.run(history(operation='list', refresh=True))"
     )

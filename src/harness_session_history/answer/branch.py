@@ -21,10 +21,10 @@ from ..model.entries import KIND_OTHER, TEXT_ROLES, Facts, entry_hash
 from ..model.sources import FileIdentity
 from ..request import OpenRequest, Role
 from ..response import ToolUse
-from ..search.bm25 import Weigher
+from ..search.bm25 import Scorer
 from ..search.scope import Scope
 from .citations import Evidence
-from .sessions import Views
+from .sessions import SessionViews
 
 T = TypeVar("T")
 
@@ -33,8 +33,8 @@ class Snapshot(NamedTuple):
     """What one call works on; `check` raises when the caller has gone."""
 
     connection: apsw.Connection
-    views: Views
-    weigher: Weigher
+    views: SessionViews
+    scorer: Scorer
     check: Callable[[], None]
 
 
@@ -172,7 +172,7 @@ class Line:
             return False
 
 
-def _session(views: Views, session_id: str) -> SessionRow:
+def _session(views: SessionViews, session_id: str) -> SessionRow:
     files = views.catalog.files_of(session_id)
     session = views.catalog.sessions[files[0]] if files else None
     if session is None or session.path is None or views.is_deleted(session):

@@ -13,7 +13,7 @@ from ..archive.files import Unreadable
 from ..archive.hydration import Hydrated, Status, Wanted, hydrate, tool_statuses
 from ..index.catalog import Catalog
 from ..index.packing import Located
-from ..index.schema import Unsound
+from ..index.schema import IntegrityFault
 from ..index.spans import Spans
 from ..index.trees import id_at, tree_columns
 from ..model.entries import ASSISTANT, KIND_ASSISTANT_BARE, KIND_ASSISTANT_TEXT
@@ -44,7 +44,7 @@ class Evidence:
 
     def _of_known_session(self, located: Located) -> Located:
         if located.session not in self.catalog.sessions:
-            raise Unsound("a session is missing")
+            raise IntegrityFault("a session is missing")
         return located
 
     def hidden(self, row: int) -> bool:

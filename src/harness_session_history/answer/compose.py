@@ -15,15 +15,15 @@ from ..index.connection import IndexHandle
 from ..index.file import IndexFile
 from ..index.freshness import Difference, compare, own_files
 from ..model.limits import LIMITS
-from ..pacing import Cancelled, Turns
+from ..pacing import Cancelled, Pacer
 from ..request import AnyRequest, OpenRequest, SearchRequest
 from ..response import WARNING, Answer, Freshness, ListBody, OpenBody, SearchBody, Sources, Spans, iso
 from ..result import RESULTS, HistoryResult
-from ..search.bm25 import Weigher
+from ..search.bm25 import Scorer
 from .branch import Snapshot, Work
 from .empty import without_sessions
 from .redact import finish
-from .sessions import Views
+from .sessions import SessionViews
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ class Answerer:
         """The answer to a request from the snapshot as it is. Raises WalkCancelled and Cancelled if the caller has gone."""
         views = self.views(handle)
         difference, freshness = self.freshness(handle, request.session_id, cancelled, views.sources_of(request))
-        if handle.catalog.purge or handle.catalog.merge or self._log_is_long():
+        if handle.catalog.purge or handle.catalog.merge or self._wal_is_long():
             self.found_work()
         marker: Callable[[str], Spans] | None = None
         body: ListBody | SearchBody | OpenBody
@@ -58,8 +58,8 @@ class Answerer:
             from ..search.rank import Searcher
             from .search import search
 
-            searcher = Searcher(connection, handle.companion(Weigher), views.scope(request), handle.catalog)
-            check = partial(_check, cancelled, Turns())
+            searcher = Searcher(connection, handle.companion(Scorer), views.scope(request), handle.catalog)
+            check = partial(_check, cancelled, Pacer())
             body, marker = search(connection, searcher, views, request, parse(request.query), check)
         elif isinstance(request, OpenRequest):
             from .open import open_entry
@@ -93,8 +93,8 @@ class Answerer:
         self, work: Work[T], handle: IndexHandle, connection: apsw.Connection, cancelled: Callable[[], bool]
     ) -> T:
         """What a tool for one's own conversation works out over the snapshot."""
-        check = partial(_check, cancelled, Turns())
-        result = work(Snapshot(connection, self.views(handle), handle.companion(Weigher), check))
+        check = partial(_check, cancelled, Pacer())
+        result = work(Snapshot(connection, self.views(handle), handle.companion(Scorer), check))
         if isinstance(result, dict) and result.get("hits") == []:
             handle.verify(finds_nothing=True)
         if isinstance(result, dict) and self.redact:
@@ -153,11 +153,11 @@ class Answerer:
             said["note"] = nothing
         return difference, said
 
-    def views(self, handle: IndexHandle) -> Views:
-        return Views(handle.catalog, self.registry.entries(), self.current, self.scanner.roots, self.redact)
+    def views(self, handle: IndexHandle) -> SessionViews:
+        return SessionViews(handle.catalog, self.registry.entries(), self.current, self.scanner.roots, self.redact)
 
-    def _log_is_long(self) -> bool:
-        return self.index.log_bytes() > LIMITS.long_wal_bytes
+    def _wal_is_long(self) -> bool:
+        return self.index.wal_bytes() > LIMITS.long_wal_bytes
 
 
 def _doubting(freshness: Freshness, count: int) -> Freshness:
@@ -169,8 +169,8 @@ def _doubting(freshness: Freshness, count: int) -> Freshness:
     return {**freshness, "sources": sources}
 
 
-def _check(cancelled: Callable[[], bool], turns: Turns) -> None:
+def _check(cancelled: Callable[[], bool], pacer: Pacer) -> None:
     """Called between the steps of an answer."""
     if cancelled():
         raise Cancelled
-    turns()
+    pacer()

@@ -100,7 +100,7 @@ def _search(
         bound, reaches = (len(line.nodes), False) if found is None else (found, True)
     matcher = Matcher(query)
     scope = line.scope(bound)
-    searcher = Searcher(snapshot.connection, snapshot.weigher, scope, line.catalog)
+    searcher = Searcher(snapshot.connection, snapshot.scorer, scope, line.catalog)
     finder = Finder(snapshot.connection, snapshot.views, scope, matcher, snapshot.check)
     rows, beyond = ordered_rows(searcher, query, "relevance")
     hits, more = finder.take(rows, limit, diverse=False, verify=query.literal, beyond=beyond)

@@ -24,7 +24,7 @@ from .citations import Evidence
 from .hits import Hit, render
 from .named import named_sessions
 from .nearest import Near, Nearest, Wanted
-from .sessions import Views
+from .sessions import SessionViews
 
 #: Results and nearest entries that are shown together, and sessions.
 SHOWN = 5
@@ -59,7 +59,7 @@ SENTENCE = 3
 def hints(
     connection: apsw.Connection,
     searcher: Searcher,
-    views: Views,
+    views: SessionViews,
     request: SearchRequest,
     query: Query,
     hits: Sequence[Hit],
@@ -95,7 +95,7 @@ class _Helper:
         self,
         connection: apsw.Connection,
         searcher: Searcher,
-        views: Views,
+        views: SessionViews,
         request: SearchRequest,
         query: Query,
         check: Callable[[], None],
@@ -159,7 +159,7 @@ class _Helper:
         if self.request.branch == "any" or self.stands_nowhere:
             return 0
         scope = replace(self.searcher.scope, only_off_branch=True)
-        return self._matching(Searcher(self.connection, self.searcher.weigher, scope, self.views.catalog))
+        return self._matching(Searcher(self.connection, self.searcher.scorer, scope, self.views.catalog))
 
     def outside_filters(self) -> int:
         """How many entries match once the filters are left away; an estimate where many of them must be verified."""
@@ -167,7 +167,7 @@ class _Helper:
         if wide == self.request or self.stands_nowhere:
             return 0
         scope = self.views.scope(wide)
-        return self._matching(Searcher(self.connection, self.searcher.weigher, scope, self.views.catalog))
+        return self._matching(Searcher(self.connection, self.searcher.scorer, scope, self.views.catalog))
 
     def _matching(self, searcher: Searcher) -> int:
         count = searcher.count(self.query.expression, COUNT_SECONDS)

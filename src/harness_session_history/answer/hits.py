@@ -17,7 +17,7 @@ import apsw
 
 from ..archive.hydration import Hydrated
 from ..index.packing import Located
-from ..index.schema import SessionRow, Unsound
+from ..index.schema import IntegrityFault, SessionRow
 from ..request import ROLES
 from ..response import Hit as ShownHit
 from ..response import iso
@@ -25,7 +25,7 @@ from ..search.match import Matcher
 from ..search.rank import Beyond
 from ..search.scope import Scope
 from .citations import Evidence
-from .sessions import Views
+from .sessions import SessionViews
 
 #: Results of one session while others still have matches.
 PER_SESSION = 3
@@ -57,10 +57,15 @@ class Group(NamedTuple):
 
 
 class Finder:
-    """Turns rows into hits for one request."""
+    """Pacer rows into hits for one request."""
 
     def __init__(
-        self, connection: apsw.Connection, views: Views, scope: Scope, matcher: Matcher, check: Callable[[], None]
+        self,
+        connection: apsw.Connection,
+        views: SessionViews,
+        scope: Scope,
+        matcher: Matcher,
+        check: Callable[[], None],
     ) -> None:
         self.connection, self.views, self.scope, self.matcher = connection, views, scope, matcher
         self.evidence = Evidence(connection, views.catalog)
@@ -144,7 +149,7 @@ class Finder:
             self.check()
             located = self.evidence.locate(row)
             if located is None:
-                raise Unsound("an entry is missing")
+                raise IntegrityFault("an entry is missing")
             copies = [located, *(one for one in self.evidence.copies(located) if self._in_scope(one))]
             self._seen.update(copy.row for copy in copies)
             if len(copies) > 1:
@@ -189,7 +194,7 @@ class Finder:
         return None
 
 
-def render(hit: Hit, views: Views, matcher: Matcher, snippet_chars: int) -> ShownHit:
+def render(hit: Hit, views: SessionViews, matcher: Matcher, snippet_chars: int) -> ShownHit:
     """A hit as it stands in an answer."""
     text, apart = hit.entry.text, hit.entry.apart
     snippet, cut = matcher.snippet(text, snippet_chars, apart, views.masked(text))

@@ -13,13 +13,13 @@ from ..request import ListRequest
 from ..response import ListedSession
 from .branch import hidden_rows, text_rows, text_rows_along
 from .citations import Evidence
-from .sessions import Views
+from .sessions import SessionViews
 
 #: Ids of 8 bytes stand in the index as they are; such as these, which are Pi's, need not be read in the transcript.
 _PLAIN_ID = re.compile(rb"[0-9a-f]{8}")
 
 
-def listed(connection: apsw.Connection, views: Views, request: ListRequest) -> tuple[list[ListedSession], bool]:
+def listed(connection: apsw.Connection, views: SessionViews, request: ListRequest) -> tuple[list[ListedSession], bool]:
     """The session views of a list answer, latest activity first, and whether there are more."""
     selected, sessions = views.selected_keys(request), views.catalog.sessions
     latest = [sessions[key] for key in views.catalog.latest_keys() if key in selected]

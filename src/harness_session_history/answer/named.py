@@ -9,7 +9,7 @@ from ..search.match import Matcher
 from ..search.query import Query, Term
 from ..search.scope import Scope
 from ..text.tokens import Reading
-from .sessions import Views
+from .sessions import SessionViews
 
 #: What may be (the beginning of) the short id with which a session is named to which nobody gave a name.
 _SHORT_ID = re.compile("[0-9a-f]{4,8}").fullmatch
@@ -17,7 +17,7 @@ _SHORT_ID = re.compile("[0-9a-f]{4,8}").fullmatch
 _LETTERS = 3
 
 
-def named_sessions(views: Views, scope: Scope, terms: Sequence[Term]) -> Iterator[int]:
+def named_sessions(views: SessionViews, scope: Scope, terms: Sequence[Term]) -> Iterator[int]:
     """Keys of the sessions in scope whose names hold every term, those that were active last first."""
     matcher = Matcher(Query("", tuple(terms)))
     beginnings = [term.parts[0][:_LETTERS] for term in terms]
@@ -34,7 +34,7 @@ def named_sessions(views: Views, scope: Scope, terms: Sequence[Term]) -> Iterato
             yield key
 
 
-def _folded(views: Views) -> list[tuple[str, int]]:
+def _folded(views: SessionViews) -> list[tuple[str, int]]:
     """What sessions are named with, or else their folders, folded, each with the session's key."""
     catalog = views.catalog
     if "names" not in catalog.derived:

@@ -21,7 +21,7 @@ from ..search.rank import Searcher
 from ..search.suggestions import holding, promising
 from .citations import Evidence
 from .hits import Finder, Hit
-from .sessions import Views
+from .sessions import SessionViews
 
 if TYPE_CHECKING:
     from ..archive.branch import Tree
@@ -59,7 +59,12 @@ class Nearest:
     """Looks for the nearest entries of one request."""
 
     def __init__(
-        self, connection: apsw.Connection, searcher: Searcher, views: Views, check: Callable[[], None], until: float
+        self,
+        connection: apsw.Connection,
+        searcher: Searcher,
+        views: SessionViews,
+        check: Callable[[], None],
+        until: float,
     ) -> None:
         self.connection, self.searcher, self.views, self.check, self.until = connection, searcher, views, check, until
         self.evidence = Evidence(connection, views.catalog)
@@ -71,7 +76,7 @@ class Nearest:
         weights = [one.weight for one in wanted]
         scope = self.searcher.scope
         everywhere = replace(scope, role=None, since=None, until=None, partly=frozenset())
-        wide = Searcher(self.connection, self.searcher.weigher, everywhere, self.views.catalog)
+        wide = Searcher(self.connection, self.searcher.scorer, everywhere, self.views.catalog)
         terms = [(one.term.expression, one.weight, one.rows) for one in wanted]
         held = holding(wide, terms, self.check, self.until)
         rows = promising(held, weights, scope.role, COMPARED + len(shown))

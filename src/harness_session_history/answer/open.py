@@ -15,10 +15,10 @@ from ..response import Message, OpenBody, iso
 from ..text.clean import cut
 from .branch import Neighbourhood, find_around
 from .citations import Evidence
-from .sessions import Views
+from .sessions import SessionViews
 
 
-def open_entry(connection: apsw.Connection, views: Views, request: OpenRequest) -> OpenBody:
+def open_entry(connection: apsw.Connection, views: SessionViews, request: OpenRequest) -> OpenBody:
     """The part of an open answer that comes from the snapshot and the cited bytes.
 
     Raises SessionNotFound, EntryNotVisible, CitationUnavailable.

@@ -13,7 +13,7 @@ from ..search.match import Matcher
 from ..search.query import Query
 from ..search.rank import Searcher, ordered_rows
 from .hits import NAMED, VERIFY_SECONDS, Finder, render
-from .sessions import Views
+from .sessions import SessionViews
 
 #: With fewer results an answer has hints.
 FEW = 5
@@ -22,7 +22,7 @@ FEW = 5
 def search(
     connection: apsw.Connection,
     searcher: Searcher,
-    views: Views,
+    views: SessionViews,
     request: SearchRequest,
     query: Query,
     check: Callable[[], None],

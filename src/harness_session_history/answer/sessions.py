@@ -15,7 +15,7 @@ from ..index.freshness import prefixes
 from ..index.schema import SessionRow
 from ..model.names import cwd_within, folder_of, named_id
 from ..model.sources import Root
-from ..pacing import in_turns
+from ..pacing import paced
 from ..request import ListRequest, OpenRequest, Request, SearchRequest
 from ..response import SessionView, iso, short_id
 from ..search.scope import Scope
@@ -29,7 +29,7 @@ _AT_ONCE = 2000
 SELECTIONS = 32
 
 
-class Views:
+class SessionViews:
     """The sessions of one snapshot as one caller sees them."""
 
     def __init__(
@@ -91,7 +91,7 @@ class Views:
         excluded = frozenset(self._excluded(request)) if excluded is None else excluded
         found = [key for key in leading if key not in excluded]
         if request.kind != "any":
-            found = [key for key in in_turns(found, _AT_ONCE) if self.kind(sessions[key]) == request.kind]
+            found = [key for key in paced(found, _AT_ONCE) if self.kind(sessions[key]) == request.kind]
         if cwd is not None:
             # A folder that is there may be known by another name, of which links are part.
             folders = {cwd, os.path.realpath(cwd)} if os.path.isabs(cwd) else {cwd}
@@ -111,12 +111,10 @@ class Views:
         if self.catalog.files_of(said):
             return [said]
         ids = sorted({self.catalog.sessions[key].session_id for key in self.selected_keys(request)})
-        short = [one for one in in_turns(ids, _AT_ONCE) if short_id(one) == said.lower()]
+        short = [one for one in paced(ids, _AT_ONCE) if short_id(one) == said.lower()]
         if short or len(said) < 4:
             return short
-        return [
-            one for one in in_turns(ids, _AT_ONCE) if one.startswith(said) or short_id(one).startswith(said.lower())
-        ]
+        return [one for one in paced(ids, _AT_ONCE) if one.startswith(said) or short_id(one).startswith(said.lower())]
 
     def scope(self, request: SearchRequest) -> Scope:
         """The request's filters as the index understands them."""
@@ -127,9 +125,9 @@ class Views:
             allowed = self.selected_keys(request)
         if allowed is not None and dated:
             sessions, since, until = self.catalog.sessions, request.since, request.until
-            allowed = frozenset([key for key in in_turns(allowed, _AT_ONCE) if _overlaps(sessions[key], since, until)])
+            allowed = frozenset([key for key in paced(allowed, _AT_ONCE) if _overlaps(sessions[key], since, until)])
             partly = frozenset(
-                [key for key in in_turns(allowed, _AT_ONCE) if not _lies_within(sessions[key], since, until)]
+                [key for key in paced(allowed, _AT_ONCE) if not _lies_within(sessions[key], since, until)]
             )
         return Scope(
             sessions=allowed,

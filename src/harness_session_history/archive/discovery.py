@@ -23,7 +23,7 @@ import msgspec
 
 from ..model import names
 from ..model.sources import RootState, SourceFile, Walk, WalkCancelled, state_of
-from ..pacing import stand_back
+from ..pacing import let_others_run
 from .files import reason
 from .parentage import CHILD_FOLDERS, Level, begins_as_session, top_level
 
@@ -201,7 +201,7 @@ class _Walker:
                         if named:
                             self._fail(folder, entry.path, reason(problem))
                 if len(batch) == _BATCH:
-                    stand_back()
+                    let_others_run()
         for name, link in inside_links:
             below = self._below(folder, name, stems, alias=folder.depth > 0)
             if below.owners is not None and self.user is not None and link.st_uid not in self.user:

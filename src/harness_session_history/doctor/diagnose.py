@@ -21,7 +21,7 @@ from ..archive.files import open_regular
 from ..arguments import check
 from ..errors import InvalidRequest
 from ..index.file import IndexFile, worker_lock
-from ..index.schema import FOREIGN, ODD, SESSION, UNREADABLE, Unsound
+from ..index.schema import FOREIGN, ODD, SESSION, UNREADABLE, IntegrityFault
 from ..model.entries import Facts
 from ..model.sources import WalkCancelled
 from ..pacing import Cancelled
@@ -82,7 +82,7 @@ def _diagnosed(
                 return _report(case, session_id, entry_id)
         except apsw.InterruptError:
             raise
-        except (*ODD, Unsound, apsw.Error) as error:
+        except (*ODD, IntegrityFault, apsw.Error) as error:
             # Damage that only shows when a page is read: say so, and say what the files alone tell.
             health.state, health.reason = "damaged", str(error)
             return _report(Case(history.settings, health, None, cancelled), session_id, entry_id)
@@ -265,9 +265,9 @@ def _words(text: str) -> Iterator[str]:
 def _finds(case: Case, word: str, session_id: str, entry_id: str) -> bool:
     """Whether the search of every day, over one session, gives this entry for this word, newest first."""
     from ..answer.search import search
-    from ..answer.sessions import Views
+    from ..answer.sessions import SessionViews
     from ..request import SearchRequest, build_request
-    from ..search.bm25 import Weigher
+    from ..search.bm25 import Scorer
     from ..search.query import parse
     from ..search.rank import Searcher
 
@@ -277,8 +277,8 @@ def _finds(case: Case, word: str, session_id: str, entry_id: str) -> bool:
         sort="newest", limit=20,
     )  # fmt: skip
     assert isinstance(request, SearchRequest)
-    views = Views(case.catalog, case.registry, case.settings.current_session)
-    searcher = Searcher(case.connection, Weigher(case.connection), views.scope(request), case.catalog)
+    views = SessionViews(case.catalog, case.registry, case.settings.current_session)
+    searcher = Searcher(case.connection, Scorer(case.connection), views.scope(request), case.catalog)
     answer, _ = search(case.connection, searcher, views, request, parse(word), lambda: None)
     hits = answer["results"]
     return answer["truncated"] or any(hit["citation"]["entryId"] == entry_id for hit in hits)

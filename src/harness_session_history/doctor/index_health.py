@@ -19,9 +19,9 @@ import msgspec
 from ..errors import IndexUnavailable
 from ..index.catalog import is_moment
 from ..index.file import IndexFile, open_database
+from ..index.integrity import fault
 from ..index.lock import FileLock
 from ..index.schema import ODD, VERSION
-from ..index.soundness import fault
 from ..search.vocabulary import TABLE
 
 State = Literal["sound", "absent", "refused", "foreign", "outdated", "damaged", "unreadable"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..answer.list import listed
 from ..answer.open import open_entry
-from ..answer.sessions import Views
+from ..answer.sessions import SessionViews
 from ..archive.files import Unreadable
 from ..errors import CitationUnavailable, SessionHistoryError
 from ..index.schema import FOREIGN, GONE, UNREADABLE, SessionRow
@@ -46,7 +46,7 @@ class _Explanation:
         self.case, self.session_id, self.entry_id = case, session_id, entry_id
         self.reasons: list[dict[str, Any]] = []
         self.files = _files(case, session_id)
-        self.views = Views(case.catalog, case.registry, case.settings.current_session)
+        self.views = SessionViews(case.catalog, case.registry, case.settings.current_session)
         self.refresh = case.command("refresh", "--session-id", session_id)
         #: What the widest call said against it.
         self.refused: SessionHistoryError | None = None

@@ -107,7 +107,7 @@ class Engine:
         return self._healing(answered, cancelled, deadline)
 
     def session_ids(self, said: str, request: ListRequest, cancelled: Cancel) -> list[str]:
-        """Ids of the sessions in a request's scope that `said` names (see `Views.named`)."""
+        """Ids of the sessions in a request's scope that `said` names (see `SessionViews.named`)."""
         look = lambda handle, _connection, _stopped: self.answerer.views(handle).named(said, request)
         return self._healing(lambda: self._read(look, cancelled), cancelled)
 

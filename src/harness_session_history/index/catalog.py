@@ -13,8 +13,8 @@ import msgspec
 
 from ..model.entries import FIRST_MS, LAST_MS
 from ..model.names import folder_of, named_id
-from ..pacing import in_turns, stand_back
-from .schema import SESSION_COLUMNS, SLOT_SHIFT, SessionRow, SourceRow, Unsound, slots_for
+from ..pacing import let_others_run, paced
+from .schema import SESSION_COLUMNS, SLOT_SHIFT, IntegrityFault, SessionRow, SourceRow, slots_for
 
 if TYPE_CHECKING:
     from ..model.sources import FileIdentity
@@ -67,7 +67,7 @@ class Catalog:
     def update(self, connection: apsw.Connection) -> bool:
         """Brings the catalog to the snapshot that `connection` sees; True if anything changed.
 
-        Called inside a read transaction, it agrees with whatever is read in it. Raises Unsound.
+        Called inside a read transaction, it agrees with whatever is read in it. Raises IntegrityFault.
         """
         values = dict(
             connection.execute(
@@ -75,7 +75,7 @@ class Catalog:
             )
         )
         if len(values) < 4 or not isinstance(values["revision"], int) or not is_moment(values["snapshot_at"]):
-            raise Unsound("the notes of the last commit are gone")
+            raise IntegrityFault("the notes of the last commit are gone")
         revision = values["revision"]
         if revision == self.revision:
             return False
@@ -89,7 +89,7 @@ class Catalog:
         for session in _taken(connection.execute(_SESSIONS, (seen,)), list[SessionRow]):
             file = None if session.path is None else self.sources.get(session.path)
             if session.source is not None and (file is None or file.id != session.source):
-                raise Unsound("a session's file is missing")
+                raise IntegrityFault("a session's file is missing")
             self._drop(session.key)
             if session.session_id in self.key_by_id:  # a tombstone is all that is left of a session, or it has gone
                 for key in list(self.files_of(session.session_id)):
@@ -150,7 +150,7 @@ class Catalog:
         return any(0 < len(self.outside.intersection(keys)) < len(keys) for keys in self.shared.values())
 
     def session_of(self, row: int) -> int:
-        """The key of the session that has a row. Raises Unsound if none has."""
+        """The key of the session that has a row. Raises IntegrityFault if none has."""
         slot = row >> SLOT_SHIFT
         key, end = self._asked_last
         if not key <= slot < end:  # (rows come in order, so that many are of the session of the one before)
@@ -159,7 +159,7 @@ class Catalog:
             key = keys[at] if at >= 0 else 0
             end = key + self.sessions[key].slots if at >= 0 else 0
             if slot >= end:
-                raise Unsound("a session is missing")
+                raise IntegrityFault("a session is missing")
             self._asked_last = key, end
         return key
 
@@ -179,7 +179,7 @@ class Catalog:
         if len(self._latest) != len(self.sessions):
             order = [
                 (1 << 62 if (activity := session.activity) is None else -activity, session.order, key)
-                for key, session in in_turns(self.sessions.items(), 4 * _AT_ONCE)
+                for key, session in paced(self.sessions.items(), 4 * _AT_ONCE)
             ]
             order.sort()
             self._latest = [key for _activity, _order, key in order]
@@ -188,7 +188,7 @@ class Catalog:
     def paths_of(self, session_id: str) -> list[bytes]:
         """Paths of the known files that carry a session's id, or that are named after it and carry none."""
         if not self._paths:
-            for path, row in in_turns(self.sources.items(), _AT_ONCE):
+            for path, row in paced(self.sources.items(), _AT_ONCE):
                 said = row.session_id if row.session_id is not None else named_id(path.rpartition(_SEPARATOR)[2])
                 if said is not None:
                     self._paths.setdefault(said, []).append(path)
@@ -217,14 +217,14 @@ class Catalog:
 
 
 def _taken(rows: Iterator[tuple[Any, ...]], kind: type[list[T]]) -> Iterator[T]:
-    """Rows as what they should be, some at once, with pauses for other threads between. Raises Unsound for any other."""
+    """Rows as what they should be, some at once, with pauses for other threads between. Raises IntegrityFault for any other."""
     while some := list(islice(rows, _AT_ONCE)):
         try:
             yield from msgspec.convert(some, kind, strict=False)
         except msgspec.ValidationError as error:
-            raise Unsound(f"a row is not what it should be: {error}") from error
+            raise IntegrityFault(f"a row is not what it should be: {error}") from error
         if len(some) == _AT_ONCE:
-            stand_back()
+            let_others_run()
 
 
 def is_moment(value: object) -> bool:

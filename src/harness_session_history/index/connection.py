@@ -14,9 +14,9 @@ from ..model.sources import WalkCancelled
 from ..pacing import Cancelled
 from .catalog import Catalog
 from .file import DAMAGE, IndexFile
+from .integrity import blaming
 from .place import Identity
 from .schema import check
-from .soundness import blaming
 
 T = TypeVar("T")
 
@@ -67,7 +67,7 @@ class IndexHandle:
         """Makes sure that the snapshot still holds what was committed; inside the transaction that reads it.
 
         Costs next to nothing unless the file was changed by somebody who is no writer of ours, or an answer is about to
-        say that there is nothing. Raises Unsound.
+        say that there is nothing. Raises IntegrityFault.
         """
         assert self._connection is not None
         version, revision = self._connection.data_version(), self.catalog.revision

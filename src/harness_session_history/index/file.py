@@ -17,12 +17,12 @@ from ..errors import IndexUnavailable, log_warning
 from ..model.limits import LIMITS
 from .lock import FileLock
 from .place import Identity, IndexPlace, uri_of
-from .schema import APPLICATION_ID, NOTES, ODD, TABLE_NAMES, TABLES, VERSION, Unsound, check, quick_counts
+from .schema import APPLICATION_ID, NOTES, ODD, TABLE_NAMES, TABLES, VERSION, IntegrityFault, check, quick_counts
 
 #: An index that cannot be opened because of these is no index, or no longer one.
-DAMAGE = (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, Unsound)
+DAMAGE = (apsw.NotADBError, apsw.CorruptError, apsw.SQLError, IntegrityFault)
 #: A log longer than this (bytes) is emptied after a refresh; twenty times as long, and a worker is called for it.
-LOG_BYTES = 1 << 20
+WAL_BYTES = 1 << 20
 #: Memory for pages of one connection.
 CACHE_KB = 16_384
 
@@ -113,7 +113,7 @@ class IndexFile(IndexPlace):
 
     def open_read_only(self) -> apsw.Connection:
         """Opens an index in a folder that cannot be written: what was checkpointed, never a half-applied log."""
-        if self.log_bytes():
+        if self.wal_bytes():
             connection = open_database(self.path, apsw.SQLITE_OPEN_READONLY)
         else:
             uri = uri_of(self.path) + "?mode=ro&immutable=1"

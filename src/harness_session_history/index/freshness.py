@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from msgspec import Struct
 
 from ..model.sources import FileIdentity, Place, SourceFile, Walk
-from ..pacing import in_turns
+from ..pacing import paced
 from .catalog import Catalog
 from .schema import GONE, SESSION, UNREADABLE, SourceRow
 
@@ -64,7 +64,7 @@ class Difference(Struct):
         others = len(self.unreadable) + len(self.lost) + len(self.away)
         part.unavailable = self.unavailable - others + len(part.unreadable) + len(part.lost) + len(part.away)
         differing = {row.path for _, row in (*part.changed, *part.unreadable)}
-        for key in in_turns(keys, _AT_ONCE):
+        for key in paced(keys, _AT_ONCE):
             path = catalog.sessions[key].path
             if path is not None and path in files and path not in differing:
                 part.count(catalog.sources[path], catalog)
@@ -121,7 +121,7 @@ def _compared(walk: Walk, catalog: Catalog, session_id: str | None) -> Differenc
     difference = Difference()
     sources = catalog.sources
     files = walk.files if session_id is None else _own_files(walk, catalog, session_id)
-    for path, file in in_turns(files.items(), _AT_ONCE):
+    for path, file in paced(files.items(), _AT_ONCE):
         row = sources.get(path)
         if session_id is not None and not _belongs(session_id, file, row):
             continue
@@ -180,7 +180,7 @@ def _add_absent(difference: Difference, walk: Walk, catalog: Catalog, session_id
     away_known: set[bytes] = set()
     below = prefixes([root.path for root in walk.roots])
     unreadable_now = {path for path, _ in walk.unavailable}
-    for path in in_turns(known, 4 * _AT_ONCE):
+    for path in paced(known, 4 * _AT_ONCE):
         if path in walk.files or path in unreadable_now:
             continue
         row = sources[path]

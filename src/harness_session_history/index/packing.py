@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from .schema import KEY_BYTES, SLOT_SHIFT, Run, Unsound
+from .schema import KEY_BYTES, SLOT_SHIFT, IntegrityFault, Run
 
 #: Entries of one run, at most.
 RUN_ENTRIES = 64
@@ -110,7 +110,7 @@ def pack(entries: Columns) -> list[Run]:
 
 
 def unpack(packed: bytes, keys: bytes) -> Columns:
-    """The entries of a run. Raises Unsound if that is none."""
+    """The entries of a run. Raises IntegrityFault if that is none."""
     marks, time_steps, gaps, lengths = _decoded(packed, keys)
     times = [None if moment == NO_TIME else moment for moment in accumulate(time_steps)]
     offsets = list(accumulate(map(add, gaps, [0, *lengths[:-1]])))
@@ -121,14 +121,14 @@ def unpack(packed: bytes, keys: bytes) -> Columns:
 
 
 def _decoded(packed: bytes, keys: bytes) -> tuple[list[int], list[int], list[int], list[int]]:
-    """(marks, steps of the times, gaps, lengths) of a run; a mark is ``place << 1 | has text``. Raises Unsound."""
+    """(marks, steps of the times, gaps, lengths) of a run; a mark is ``place << 1 | has text``. Raises IntegrityFault."""
     try:
         steps, time_steps, gaps, lengths = _decode(packed)
     except msgspec.DecodeError as error:
-        raise Unsound("a run of entries cannot be read") from error
+        raise IntegrityFault("a run of entries cannot be read") from error
     marks = list(accumulate(steps))
     if not marks or not len(marks) == len(time_steps) == len(gaps) == len(lengths) or _texts(marks) != len(keys):
-        raise Unsound("a run of entries is incomplete")
+        raise IntegrityFault("a run of entries is incomplete")
     return marks, time_steps, gaps, lengths
 
 

@@ -52,9 +52,9 @@ class IndexPlace:
             st = os.stat(self.path)
         except OSError:
             return None
-        return st.st_size, st.st_mtime_ns, self.log_bytes()
+        return st.st_size, st.st_mtime_ns, self.wal_bytes()
 
-    def log_bytes(self) -> int:
+    def wal_bytes(self) -> int:
         """Length of the write-ahead log."""
         try:
             return os.stat(self.path + "-wal").st_size

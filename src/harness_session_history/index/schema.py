@@ -272,7 +272,7 @@ ODD = (
 )  # fmt: skip
 
 
-class Unsound(Exception):
+class IntegrityFault(Exception):
     """The index contradicts itself: rows are missing that were committed. It has to be made anew."""
 
 
@@ -282,16 +282,16 @@ def quick_counts(connection: apsw.Connection) -> dict[str, int]:
 
 
 def check(connection: apsw.Connection, *, thorough: bool) -> None:
-    """Compares the tables with what the last commit noted. Raises Unsound."""
+    """Compares the tables with what the last commit noted. Raises IntegrityFault."""
     noted = dict(connection.execute("SELECT name, value FROM meta"))
     if not all(isinstance(noted.get(name), int) for name in (*NOTES, "revision")):
-        raise Unsound("the notes of the last commit are gone")
+        raise IntegrityFault("the notes of the last commit are gone")
     found = _counted(connection, _QUICK)
     if thorough or noted["documents"] <= FEW_ENTRIES:
         found |= _counted(connection, _THOROUGH)
     wrong = [name for name, count in found.items() if count != noted[name]]
     if wrong:
-        raise Unsound("rows are missing: " + ", ".join(wrong))
+        raise IntegrityFault("rows are missing: " + ", ".join(wrong))
 
 
 def _counted(connection: apsw.Connection, questions: dict[str, str]) -> dict[str, int]:

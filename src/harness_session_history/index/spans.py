@@ -18,7 +18,7 @@ _KEPT = 2048
 
 
 class Spans:
-    """Looks into the runs of one snapshot. Raises Unsound where a run says nothing that makes sense."""
+    """Looks into the runs of one snapshot. Raises IntegrityFault where a run says nothing that makes sense."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from ..model.entries import KIND_ASSISTANT_TEXT, KIND_USER_TEXT, Mark, find_id
-from .schema import Extent, TreePart, Unsound
+from .schema import Extent, IntegrityFault, TreePart
 
 if TYPE_CHECKING:
     import apsw
@@ -50,7 +50,7 @@ def split(
 def tree_columns(connection: apsw.Connection, extent: Extent, nodes: int) -> list[Columns]:
     """(ids, kinds, links, marks) of all of a session's nodes, in order; there must be as many as `nodes` says.
 
-    Raises Unsound.
+    Raises IntegrityFault.
     """
     columns: list[Columns] = [
         (_ids(ids, count), _kinds(kinds, count), *decoded(links))
@@ -59,17 +59,17 @@ def tree_columns(connection: apsw.Connection, extent: Extent, nodes: int) -> lis
         )
     ]
     if sum(len(kinds) for _, kinds, _, _ in columns) != nodes:
-        raise Unsound("a part of a tree is missing")
+        raise IntegrityFault("a part of a tree is missing")
     return columns
 
 
 def find(connection: apsw.Connection, extent: Extent, nodes: int, id_: bytes) -> Place | None:
-    """Where the last entry of an (8-byte) id stands in a session of `nodes` nodes. Raises Unsound."""
+    """Where the last entry of an (8-byte) id stands in a session of `nodes` nodes. Raises IntegrityFault."""
     low, high = extent.low, extent.high
     counted = connection.execute("SELECT sum(nodes), sum(texts) FROM trees WHERE id BETWEEN ? AND ?", (low, high))
     found, texts = counted.fetchone() or (0, 0)
     if (found or 0) != nodes:
-        raise Unsound("a part of a tree is missing")
+        raise IntegrityFault("a part of a tree is missing")
     for row, ids in _holding(connection, id_, low, high):
         at = find_id(ids, id_)
         if at is None:
@@ -83,13 +83,13 @@ def find(connection: apsw.Connection, extent: Extent, nodes: int, id_: bytes) ->
 
 
 def id_at(connection: apsw.Connection, row: int) -> bytes:
-    """The (8-byte) id of the entry of a row. Raises Unsound."""
+    """The (8-byte) id of the entry of a row. Raises IntegrityFault."""
     found = connection.execute(
         "SELECT id, ids, nodes FROM trees WHERE id<=? ORDER BY id DESC LIMIT 1", (row,)
     ).fetchone()
     at = 0 if found is None else row - found[0] >> 1
     if found is None or at >= found[2]:
-        raise Unsound("a part of a tree is missing")
+        raise IntegrityFault("a part of a tree is missing")
     return _ids(found[1], found[2])[8 * at : 8 * at + 8]
 
 
@@ -182,7 +182,7 @@ def _ids(stored: bytes, nodes: int) -> bytes:
     """Stored ids with 8 bytes each."""
     ids = stored.hex().encode() if len(stored) == 4 * nodes else stored
     if len(ids) != 8 * nodes:
-        raise Unsound("a part of a tree cannot be read")
+        raise IntegrityFault("a part of a tree cannot be read")
     return ids
 
 
@@ -190,9 +190,9 @@ def _kinds(stored: bytes, nodes: int) -> bytes:
     try:
         kinds = zlib.decompress(stored)
     except zlib.error as error:
-        raise Unsound("a part of a tree cannot be read") from error
+        raise IntegrityFault("a part of a tree cannot be read") from error
     if len(kinds) != nodes:
-        raise Unsound("a part of a tree cannot be read")
+        raise IntegrityFault("a part of a tree cannot be read")
     return kinds
 
 
@@ -201,11 +201,11 @@ def _texts(kinds: bytes) -> int:
 
 
 def decoded(links: bytes) -> tuple[dict[int, int | None], list[Mark]]:
-    """The links and marks of a part. Raises Unsound."""
+    """The links and marks of a part. Raises IntegrityFault."""
     try:
         return _decode(links)
     except msgspec.DecodeError as error:
-        raise Unsound("a part of a tree cannot be read") from error
+        raise IntegrityFault("a part of a tree cannot be read") from error
 
 
 _decode = msgspec.msgpack.Decoder(tuple[dict[int, int | None], list[Mark]]).decode

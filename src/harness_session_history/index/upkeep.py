@@ -71,11 +71,11 @@ def tidy(writer: Writer, over: Callable[[], bool]) -> None:
         return
     note_merge(writer, False)
     give_back(writer.connection)
-    if truncate_log(writer.connection, LIMITS.patience_ms) and purging:
+    if truncate_wal(writer.connection, LIMITS.patience_ms) and purging:
         writer.begin()
         writer.set_note("purge", 0)
         writer.commit()
-        truncate_log(writer.connection, LIMITS.patience_ms)
+        truncate_wal(writer.connection, LIMITS.patience_ms)
 
 
 def purge(writer: Writer, over: Callable[[], bool]) -> bool:
@@ -129,7 +129,7 @@ def give_back(connection: apsw.Connection) -> bool:
     return bool(connection.pragma("freelist_count"))
 
 
-def truncate_log(connection: apsw.Connection, patience_ms: int = 0) -> bool:
+def truncate_wal(connection: apsw.Connection, patience_ms: int = 0) -> bool:
     """Moves the log into the database and empties it; False if a reader needs it, or the disk is full (then it is left for
     another time: what is committed is in the log)."""
     connection.set_busy_timeout(patience_ms)

@@ -15,7 +15,7 @@ from ..index.writer import Writer
 from ..model.limits import LIMITS
 from ..model.sources import FileIdentity
 from .extract import Begin, End, Failed, Frame, Part
-from .plan import Backlog, Budget, Item, Outcome
+from .plan import Budget, Item, Outcome, WorkQueue
 from .session_writer import Outgrown, SessionStore, SessionWriter
 
 #: What is collected before it is written in one transaction.
@@ -27,13 +27,13 @@ SESSION_CHARACTERS = 2_000_000
 ATTEMPTS = 3
 
 
-class Intake:
+class Indexer:
     """Takes one file after the other; every transaction leaves whole sessions. The caller holds the writer's lock."""
 
     def __init__(
-        self, writer: Writer, sessions: SessionWriter, backlog: Backlog, budget: Budget, outcome: Outcome
+        self, writer: Writer, sessions: SessionWriter, work_queue: WorkQueue, budget: Budget, outcome: Outcome
     ) -> None:
-        self.writer, self.sessions, self.backlog = writer, sessions, backlog
+        self.writer, self.sessions, self.work_queue = writer, sessions, work_queue
         self.budget, self.outcome = budget, outcome
         self.batch: list[Item] = []
         self._characters = self._entries = 0
@@ -160,10 +160,10 @@ class Intake:
             self._read_from_start(item)
         else:
             item.roomy = True
-            self.backlog.add_again(item)
+            self.work_queue.add_again(item)
 
     def _read_from_start(self, item: Item) -> None:
-        self.backlog.add_again(replace(item, row=None))
+        self.work_queue.add_again(replace(item, row=None))
 
     def _source_row(self, item: Item) -> SourceRow:
         assert item.end is not None
@@ -194,7 +194,7 @@ class Intake:
             self.outcome.unsettled += 1
             return
         time.sleep(0.01 * item.attempts)
-        self.backlog.look_again(item)
+        self.work_queue.look_again(item)
 
     def _note_failure(self, item: Item, failure: Failed) -> None:
         if failure.identity is None:

@@ -55,7 +55,7 @@ def volume(difference: Difference) -> int:
     return new + sum(Item(file, row).bytes for file, row in difference.changed)
 
 
-class Backlog:
+class WorkQueue:
     """The newest files first, giants after all others, then what has to be read because of what was written meanwhile."""
 
     def __init__(self, seen: Walk, progress: Progress | None, walk: Callable[[], Walk]) -> None:

@@ -24,12 +24,12 @@ from ..index.writer import Overtaken, Writer
 from ..model.entries import Facts
 from ..model.limits import LIMITS
 from ..model.sources import MAX_LINE, FileIdentity, SourceFile, Walk, WalkCancelled
-from .plan import Backlog, Budget, Item, Outcome, Progress, Stopped, volume
+from .plan import Budget, Item, Outcome, Progress, Stopped, WorkQueue, volume
 from .session_writer import SessionWriter
 
 if TYPE_CHECKING:
     from .extract import Task
-    from .indexer import Intake
+    from .indexer import Indexer
     from .readers import Readers
 
 
@@ -101,11 +101,11 @@ class Refresh:
 
     def _write(self, difference: Difference) -> None:
         from ..index.upkeep import merge_some  # (what reads and writes is loaded by a run that has something to read)
-        from .indexer import Intake
+        from .indexer import Indexer
 
         assert self.seen is not None
-        backlog = Backlog(self.seen, self.progress, self.walk)
-        intake = Intake(self.writer, self.sessions, backlog, self.budget, self.outcome)
+        work_queue = WorkQueue(self.seen, self.progress, self.walk)
+        indexer = Indexer(self.writer, self.sessions, work_queue, self.budget, self.outcome)
         moved = _moved(difference)
         staying = {row.path for row in moved}
         self.connection.set_progress_handler(self.budget.over, 2000)
@@ -113,15 +113,15 @@ class Refresh:
         self.writer.follow(self.catalog.revision)
         try:
             self._drop([row for row in difference.gone if row.path not in staying])
-            backlog.fill(difference, self.catalog)
-            if backlog.bytes >= LIMITS.parallel_bytes:
+            work_queue.fill(difference, self.catalog)
+            if work_queue.bytes >= LIMITS.parallel_bytes:
                 self.connection.pragma("cache_size", -WRITING_CACHE_KB)
-            self._work(backlog, intake)
+            self._work(work_queue, indexer)
             # What has moved is dropped only now, so that no snapshot shows its session as deleted.
             out_of_reach = {row.path for row in (*difference.gone, *difference.lost, *difference.away)}
             self._drop([*moved, *(row for row in difference.lost if self.sessions.is_elsewhere(row, out_of_reach))])
             moved = []
-            if backlog.bytes >= LIMITS.parallel_bytes:
+            if work_queue.bytes >= LIMITS.parallel_bytes:
                 self._merge()
             else:
                 merge_some(self.writer, self.budget.over)
@@ -129,25 +129,25 @@ class Refresh:
             self.writer.rollback()
             self.connection.set_progress_handler(None)
             if not self.budget.cancelled():
-                self._save(intake)
-            self.outcome.left = len(backlog.waiting) + len(intake.batch) + len(moved)
+                self._save(indexer)
+            self.outcome.left = len(work_queue.waiting) + len(indexer.batch) + len(moved)
         except (apsw.BusyError, apsw.LockedError):
             self.outcome.waited = True
-            self.outcome.left = len(backlog.waiting) + len(intake.batch) + len(moved)
+            self.outcome.left = len(work_queue.waiting) + len(indexer.batch) + len(moved)
         finally:
             self.connection.set_progress_handler(None)
             self.connection.set_busy_timeout(LIMITS.busy_ms)
             self.writer.rollback()
             self.connection.pragma("cache_size", -CACHE_KB)
 
-    def _save(self, intake: Intake) -> None:
+    def _save(self, indexer: Indexer) -> None:
         """Writes what was read when the time was over, if that is quickly done or nothing else came of this run: so
         every run gets on, however short it is."""
         until = time.monotonic() + SAVE_SECONDS
         if self.outcome.done:
             self.connection.set_progress_handler(lambda: time.monotonic() > until, 2000)
         try:
-            intake.flush()
+            indexer.flush()
         except apsw.InterruptError:
             self.writer.rollback()
 
@@ -218,19 +218,19 @@ class Refresh:
             pass
         note_merge(self.writer, segments(self.writer) > FEW_SEGMENTS)
 
-    def _work(self, backlog: Backlog, intake: Intake) -> None:
+    def _work(self, work_queue: WorkQueue, indexer: Indexer) -> None:
         """Reads and writes until nothing waits any more."""
         from .extract import read
         from .readers import ReaderLost
 
-        waiting = backlog.waiting
+        waiting = work_queue.waiting
         readers, unread = self._readers(waiting), len(waiting)
         try:
             while waiting:
                 self.budget.check()
                 item = waiting[0]
                 try:
-                    intake.take(item, readers.frames(self.budget.check) if readers else read(self._task(item)))
+                    indexer.take(item, readers.frames(self.budget.check) if readers else read(self._task(item)))
                 except ReaderLost:
                     log_warning("a reading process was lost; going on without")
                     self.writer.rollback()
@@ -243,11 +243,11 @@ class Refresh:
                 if unread == 0 and readers is not None:
                     readers.close()
                     readers = None
-                if intake.is_full():
-                    intake.flush()
-                backlog.tell(item)
+                if indexer.is_full():
+                    indexer.flush()
+                work_queue.tell(item)
                 if not waiting:
-                    intake.flush()
+                    indexer.flush()
         finally:
             if readers is not None:
                 readers.close()

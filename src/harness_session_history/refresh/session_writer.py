@@ -14,7 +14,7 @@ import msgspec
 
 from ..archive.branch import Tree
 from ..index import trees
-from ..index.schema import Entries, Extent, SessionRow, SourceRow, TreePart, Unsound
+from ..index.schema import Entries, Extent, IntegrityFault, SessionRow, SourceRow, TreePart
 from ..index.spans import Spans
 from ..index.writer import Writer
 from ..model.entries import TEXT_ROLES, Columns, Facts
@@ -169,7 +169,7 @@ class Extension(SessionStore):
         super().__init__(sessions, extent)
         self.before = self.writer.session_state(extent.key)
         if trees.end_of(self.writer.connection, extent) != self.before[0]:
-            raise Unsound("a part of a tree is missing")
+            raise IntegrityFault("a part of a tree is missing")
 
     def finish(self, row: SourceRow, facts: Facts) -> None:
         nodes, leaf, messages, ordered = self.before

@@ -11,9 +11,9 @@ import apsw
 from ..archive.scanner import ArchiveScanner
 from ..errors import log_warning
 from ..index.connection import ATTEMPTS, Damaged, IndexHandle, damaged_again, unavailable
-from ..index.file import DAMAGE, LOG_BYTES, IndexFile
-from ..index.soundness import blaming
-from ..index.upkeep import tidy, truncate_log
+from ..index.file import DAMAGE, WAL_BYTES, IndexFile
+from ..index.integrity import blaming
+from ..index.upkeep import tidy, truncate_wal
 from ..index.writer import Overtaken, Writer
 from ..model.sources import MAX_LINE, Walk
 from ..pacing import Cancelled
@@ -65,8 +65,8 @@ class Updater:
             except Damaged:
                 pass
             else:
-                if run.wrote and self.index.log_bytes() > LOG_BYTES:
-                    truncate_log(connection)
+                if run.wrote and self.index.wal_bytes() > WAL_BYTES:
+                    truncate_wal(connection)
                 if run.wrote or run.seen is None:
                     self.scanner.forget()
                 elif look is None:

@@ -17,7 +17,7 @@ K1, B = 1.2, 0.75
 MOST_TERMS, MOST_PLACES = 8, 40
 
 
-class Weigher:
+class Scorer:
     """The auxiliary function of one connection: a row's BM25 score for the terms that were set last."""
 
     def __init__(self, connection: apsw.Connection) -> None:

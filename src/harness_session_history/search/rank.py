@@ -62,13 +62,13 @@ class Searcher(Scanner):
         """All matching rows by BM25, or RANKED of them (fewer for many terms), of the sessions that were active last."""
         asked = tuple({term.expression: term for term in query.terms}.values())  # as the conjunction has each once
         terms = [term._replace(expression=self.spelled_out(term.expression, len(asked))) for term in asked]
-        self.weigher.set(terms, self.rarities(asked) if len(terms) > 1 else (1.0,))
+        self.scorer.set(terms, self.rarities(asked) if len(terms) > 1 else (1.0,))
         many = AS_TERMS if any(term.kind == "prefix" for term in terms) else len(terms)
         most = _of_terms(RANKED, many)
         found, everything = self._latest(conjunction(terms), most)
         if 1 < len(terms) <= MOST_TERMS:
             best = heapq.nlargest(COMPARED, found, key=_score)
-            nearer = {row: score * nearness(self.weigher.places(row)) for row, score in best}
+            nearer = {row: score * nearness(self.scorer.places(row)) for row, score in best}
             found = [(row, nearer.get(row, score)) for row, score in found]
         return Ranked(found, everything)
 

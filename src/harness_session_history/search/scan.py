@@ -22,7 +22,7 @@ from ..index.catalog import Catalog
 from ..index.connection import Limited
 from ..index.schema import SLOT_SHIFT, integers
 from ..index.spans import Spans
-from .bm25 import Weigher
+from .bm25 import Scorer
 from .expression import Expression, Phrase
 from .scope import Scope
 from .vocabulary import ALONE, BESIDE_OTHERS, Vocabulary
@@ -58,15 +58,15 @@ Row = tuple[int, float]
 class Scanner:
     """Looks for rows over one connection within one scope. Runs inside a read transaction of the caller."""
 
-    def __init__(self, connection: apsw.Connection, weigher: Weigher, scope: Scope, catalog: Catalog) -> None:
-        self.connection, self.weigher, self.scope, self.catalog = connection, weigher, scope, catalog
+    def __init__(self, connection: apsw.Connection, scorer: Scorer, scope: Scope, catalog: Catalog) -> None:
+        self.connection, self.scorer, self.scope, self.catalog = connection, scorer, scope, catalog
         self.sessions = catalog.sessions
         self.spans = Spans(connection)
         self._vocabulary = Vocabulary(connection)
         if scope.partly:
             connection.create_scalar_function("is_within", self._is_within, 3)
         self._condition, self._values = scope.conditions(catalog.slots_of)
-        weigher.follow(catalog.revision)
+        scorer.follow(catalog.revision)
 
     def _is_within(self, *row_since_until: Any) -> bool:
         return self.spans.is_within(*row_since_until)
@@ -229,9 +229,9 @@ class Scanner:
         expression = self.spelled_out(expression)
         if self.documents > SMALL and (expression.has_prefix or len(expression.phrases) > FEW_PHRASES):
             return self.documents // PREFIX_SHARE
-        known = self.weigher.frequencies.get(expression)
+        known = self.scorer.frequencies.get(expression)
         if known is None:
-            known = self.weigher.frequencies[expression] = self._frequency(expression)
+            known = self.scorer.frequencies[expression] = self._frequency(expression)
         return known
 
     def _frequency(self, expression: Expression) -> int:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from harness_session_history.index import packing as runs
 from harness_session_history.index import spans, trees
 from harness_session_history.index.packing import RUN_ENTRIES, RUN_MS, Columns, Located
-from harness_session_history.index.schema import TABLES, Extent, TreePart, Unsound
+from harness_session_history.index.schema import TABLES, Extent, IntegrityFault, TreePart
 from harness_session_history.index.spans import Spans
 from harness_session_history.model.entries import Mark
 
@@ -136,7 +136,7 @@ def test_copies_are_the_entries_of_other_sessions_with_the_same_key_and_time(
 def test_a_run_that_makes_no_sense_is_noticed(connection: apsw.Connection, packed: bytes) -> None:
     spans.append(connection, SESSION, runs.pack(columns([(4, 1, 0, 10, True)])))
     connection.execute("UPDATE spans SET packed=?", (packed,))
-    with pytest.raises(Unsound):
+    with pytest.raises(IntegrityFault):
         Spans(connection).locate(BASE | 4)
 
 
@@ -185,7 +185,7 @@ def test_trees_come_out_as_they_went_in_whatever_the_parts(
 def test_a_tree_with_a_part_missing_is_noticed(connection: apsw.Connection) -> None:
     trees.append(connection, SESSION, list(trees.split(0, b"%08x" % 1 * 300, bytes(300), {}, [])))
     connection.execute("DELETE FROM trees WHERE id = ?", (BASE,))
-    with pytest.raises(Unsound):
+    with pytest.raises(IntegrityFault):
         trees.find(connection, SESSION, 300, b"%08x" % 1)
-    with pytest.raises(Unsound):
+    with pytest.raises(IntegrityFault):
         trees.tree_columns(connection, SESSION, 300)

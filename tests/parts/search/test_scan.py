@@ -10,7 +10,7 @@ from builder import stamp
 from harness_session_history.index.catalog import Catalog
 from harness_session_history.index.file import IndexFile
 from harness_session_history.search import rank, scan
-from harness_session_history.search.bm25 import Weigher
+from harness_session_history.search.bm25 import Scorer
 from harness_session_history.search.expression import Expression
 from harness_session_history.search.query import parse
 from harness_session_history.search.rank import Searcher
@@ -39,7 +39,7 @@ class Index:
 
     def searcher(self, keys: list[int] | None) -> Searcher:
         scope = Scope(sessions=None if keys is None else frozenset(keys))
-        return Searcher(self.connection, Weigher(self.connection), scope, self.catalog)
+        return Searcher(self.connection, Scorer(self.connection), scope, self.catalog)
 
     def rows(self, expression: Expression, keys: list[int] | None) -> list[tuple[int, list[int]]]:
         """The sessions that have matches, the one that was active last first, with their rows."""

@@ -12,14 +12,14 @@ from ..errors import SessionHistoryError
 from ..model.entries import Facts
 from .catalog import Catalog
 from .file import DAMAGE, reading
-from .schema import ODD, SESSION, Unsound, check
+from .schema import ODD, SESSION, IntegrityFault, check
 from .spans import Spans
 from .trees import tree_columns
 
 
 @contextmanager
 def blaming(connection: apsw.Connection) -> Iterator[None]:
-    """What is done within reads the index. An odd error becomes ``Unsound`` if a look at every row finds a fault; else it
+    """What is done within reads the index. An odd error becomes ``IntegrityFault`` if a look at every row finds a fault; else it
     is no fault of the index, and stays as it is."""
     try:
         yield
@@ -32,7 +32,7 @@ def blaming(connection: apsw.Connection) -> Iterator[None]:
             found = fault(connection)
         if found is None:
             raise
-        raise Unsound(found) from error
+        raise IntegrityFault(found) from error
 
 
 def fault(connection: apsw.Connection) -> str | None:
@@ -45,22 +45,22 @@ def fault(connection: apsw.Connection) -> str | None:
         for key in catalog.ordered_keys():
             session = catalog.sessions[key]
             if key < end or session.nodes > session.extent.room or not -1 <= (session.leaf or 0) < (session.nodes or 1):
-                raise Unsound("a session's numbers contradict each other")
+                raise IntegrityFault("a session's numbers contradict each other")
             end = key + session.slots
             tree_columns(connection, session.extent, session.nodes)
         for one in Spans(connection).between(0, (1 << 63) - 1):
             if one.session not in catalog.sessions or min(one.offset, one.length) < 0:
-                raise Unsound("a run of entries makes no sense")
+                raise IntegrityFault("a run of entries makes no sense")
         for (facts,) in connection.execute("SELECT facts FROM sources WHERE state=? AND facts NOT NULL", (SESSION,)):
             msgspec.msgpack.decode(facts, type=Facts)
         for pragma in ("quick_check", "integrity_check(search)"):
             said = connection.execute(f"PRAGMA {pragma}").get
             if said != "ok":
-                raise Unsound(str(said))
+                raise IntegrityFault(str(said))
     except (*DAMAGE, *ODD) as error:
         return (
             str(error)
-            if isinstance(error, (Unsound, apsw.Error))
+            if isinstance(error, (IntegrityFault, apsw.Error))
             else f"a row cannot be decoded ({type(error).__name__})"
         )
     return None

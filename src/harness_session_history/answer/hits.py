@@ -128,13 +128,16 @@ class Finder:
 
     def typed(self, rows: Sequence[int]) -> list[set[int]]:
         """For each row the numbers of the terms that stand in its entry in the form that was typed."""
-        found = []
-        for row in rows:
+        located = self.evidence.locate_many(rows)
+        of_session: dict[int, list[Located]] = {}
+        for one in located:
+            of_session.setdefault(one.session, []).append(one)
+        for some in of_session.values():  # (a file is opened once for all that is read of it)
             self.check()
-            located = self.evidence.locate(row)
-            entry = None if located is None else self._entry(located)
-            found.append(set() if entry is None else self.matcher.typed(entry.text))
-        return found
+            entries = zip(some, self.evidence.hydrate(some), strict=True)
+            self._read.update((one.row, entry) for one, entry in entries)
+        texts = {one.row: entry.text for one in located if (entry := self._read[one.row]) is not None}
+        return [self.matcher.typed(texts[row]) if row in texts else set() for row in rows]
 
     def _entry(self, located: Located) -> Hydrated | None:
         if located.row not in self._read:

@@ -33,7 +33,7 @@ PER_SESSION = 200
 FEW_TERMS, AS_TERMS = 8, 32
 #: Number of best rows whose nearness is compared (COMPARED), and whose texts are read to see whether the terms stand as they
 #: were typed (READ; READ_OF_STEMS where the typed word is its own stem, so that most of its forms are alike).
-COMPARED, READ, READ_OF_STEMS = 300, 100, 30
+COMPARED, READ, READ_OF_STEMS = 300, 60, 12
 #: What it is worth that the terms stand as they were typed: more than how often they stand.
 EXACT = 10.0
 #: Rows that are looked for at once where nobody knows how many will be wanted.

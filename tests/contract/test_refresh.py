@@ -23,7 +23,7 @@ from harness_session_history import (
     SessionHistory,
     SessionNotFound,
 )
-from harness_session_history.archive import files, scanner, transcript
+from harness_session_history.archive import appends, files, scanner, transcript
 from harness_session_history.index import lock as locks
 from harness_session_history.index.lock import FileLock
 from harness_session_history.model.limits import LIMITS
@@ -50,7 +50,7 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def while_reading(monkeypatch: pytest.MonkeyPatch, happen: Callable[[str], None]) -> None:
     """Something happens to each file just after its last byte was read."""
-    plain = transcript._fingerprint
+    plain = transcript.fingerprint
     path_of: dict[int, str] = {}
     opened = files._open
 
@@ -65,7 +65,7 @@ def while_reading(monkeypatch: pytest.MonkeyPatch, happen: Callable[[str], None]
         return found
 
     monkeypatch.setattr(files, "_open", remember)
-    monkeypatch.setattr(transcript, "_fingerprint", then)
+    monkeypatch.setattr(transcript, "fingerprint", then)
 
 
 # -- freshness -----------------------------------------------------------------------------------------------------------
@@ -847,7 +847,7 @@ def rewritten_within_and_grown(world: World) -> tuple[SessionBuilder, str]:
 def few_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are compared as only long ones are, and by so few samples that a change in the midst is between them."""
     monkeypatch.setattr(LIMITS, "whole_bytes", 0)
-    monkeypatch.setattr(transcript, "_SAMPLES", 1)
+    monkeypatch.setattr(appends, "_SAMPLES", 1)
 
 
 @pytest.mark.parametrize("by", ["whole", "samples"])

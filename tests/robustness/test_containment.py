@@ -23,7 +23,7 @@ MARK = "poisonous"
 #: Each step of reading a file: where it is looked up, and the name.
 READING: list[tuple[Any, str]] = [
     (transcript, "_read_into"), (transcript, "read_line"), (transcript, "loads"), (transcript, "is_entry"),
-    (transcript, "_fingerprint"), (transcript, "Collector"), (records, "loads"), (records, "complete_objects"),
+    (transcript, "fingerprint"), (transcript, "Collector"), (records, "loads"), (records, "complete_objects"),
     (columns, "project_all"), (columns, "entry_key"), (columns, "milliseconds"), (columns, "id_column"),
     (columns, "details"), (files, "_open"), (extract, "documents"), (extract, "_part"), (extract.trees, "split"),
     (extract.runs, "pack"),

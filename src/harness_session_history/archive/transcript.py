@@ -11,7 +11,6 @@ import errno
 import os
 from collections.abc import Iterator
 from typing import Any, Final
-from zlib import crc32
 
 import msgspec
 
@@ -20,11 +19,12 @@ from ..model.limits import LIMITS
 from ..model.names import MAX_ID_CHARS, named_id, plain_id
 from ..model.sources import MAX_LINE, FileIdentity
 from ..text.clean import clean, visible
+from .appends import fingerprint
 from .columns import Collector
-from .files import NotASession, Unreadable, opened, read_at
+from .files import NotASession, Unreadable, opened
 from .records import Record, entry_decoder, is_entry, loads, read_line, unpaired
 
-__all__ = ["NotASession", "TranscriptReader", "Unreadable", "can_resume", "session_of"]
+__all__ = ["NotASession", "TranscriptReader", "Unreadable", "session_of"]
 
 _KEPT_BUFFER: Final = 16 << 20
 _CHUNK_BYTES: Final = 8 << 20
@@ -32,8 +32,6 @@ _CHUNK_CHARS: Final = 1 << 20
 _OPENING_LINES: Final = 200
 _OPENING_BYTES: Final = 32 << 20
 _FIRST_LOOK: Final = 1 << 16
-_PIECE: Final = 1 << 20
-_SAMPLES, _SAMPLE = 256, 4096
 _DAMAGED_LINES: Final = 20
 _PATH_CHARS: Final = 4096
 _BOM: Final = b"\xef\xbb\xbf"
@@ -131,7 +129,7 @@ class TranscriptReader:
         if self._collector.pending:
             yield self._collector.take()
         self._collector.settle()
-        facts.fingerprint = _fingerprint(descriptor, facts)
+        facts.fingerprint = fingerprint(descriptor, facts)
 
     def _is_due(self, consumed: int) -> bool:
         held = self._collector
@@ -315,42 +313,6 @@ def _read_into(descriptor: int, view: memoryview) -> int:
     data = os.read(descriptor, len(view))
     view[: len(data)] = data
     return len(data)
-
-
-def _fingerprint(descriptor: int, facts: Facts) -> int:
-    """A checksum of the bytes that the facts rest on: of all of them where that is quickly done, else of the beginning, the
-    end and samples between."""
-    covered = facts.size if facts.open_tail else facts.offset
-    found = 0
-    if covered <= LIMITS.whole_bytes:
-        parts = [(start, min(_PIECE, covered - start)) for start in range(0, covered, _PIECE)]
-    else:
-        piece = min(_PIECE, covered // 4)
-        step = (covered - 2 * piece) // _SAMPLES
-        parts = [(piece + at * step, _SAMPLE) for at in range(_SAMPLES)]
-        parts += [(0, piece), (covered - piece, piece)]
-    for start, length in parts:
-        found = crc32(read_at(descriptor, length, start), found)
-    return found
-
-
-def can_resume(
-    path: str | os.PathLike[str], facts: Facts, old_identity: FileIdentity, new_identity: FileIdentity
-) -> bool:
-    """Whether the file only grew since ``facts`` were read, so that reading may go on at ``facts.offset``.
-
-    Judged by device, inode, owner and size, the checksum of what was read, and, if the last line
-    had no end then, by the bytes that follow it now. False also if the file cannot be read.
-    """
-    if facts.linear or facts.is_spoilt or not old_identity.is_file(new_identity):
-        return False
-    try:
-        with opened(path, new_identity) as (descriptor, identity):
-            if identity.size <= facts.size or _fingerprint(descriptor, facts) != facts.fingerprint:
-                return False
-            return not facts.open_tail or read_at(descriptor, 2, facts.size).startswith((b"\n", b"\r\n"))
-    except Unreadable:
-        return False
 
 
 def session_of(path: str | os.PathLike[str] | bytes, seen: FileIdentity) -> str | None:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ..archive.appends import can_resume
 from ..archive.files import NotASession, Replaced, Unreadable, contained
-from ..archive.transcript import TranscriptReader, can_resume
+from ..archive.transcript import TranscriptReader
 from ..index import packing as runs
 from ..index import trees
 from ..index.schema import NODE_LIMIT, Entries, TreePart

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder import ArchiveBuilder, line
+from harness_session_history.archive.appends import can_resume
 from harness_session_history.archive.hydration import hydrate
-from harness_session_history.archive.transcript import TranscriptReader, can_resume
+from harness_session_history.archive.transcript import TranscriptReader
 from harness_session_history.model.entries import Chunk, Facts
 from harness_session_history.model.sources import FileIdentity
 from transcripts import HEADER, Made, Reading, brief, lines, made_entries, message, read, read_bytes, write

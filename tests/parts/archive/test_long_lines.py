@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder import line
+from harness_session_history.archive.appends import can_resume
 from harness_session_history.archive.hydration import tool_statuses
-from harness_session_history.archive.transcript import TranscriptReader, can_resume
+from harness_session_history.archive.transcript import TranscriptReader
 from harness_session_history.model.entries import Facts
 from harness_session_history.model.limits import LIMITS
 from harness_session_history.model.sources import FileIdentity

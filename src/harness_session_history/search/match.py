@@ -37,8 +37,6 @@ _BLOCKS = re.compile(rf".{{1,{BLOCK}}}\S*", re.DOTALL)
 _BEGINNING = re.compile(rf".{{1,{WHOLE - 1}}}(?=\s)", re.DOTALL)
 _WORDS = re.compile(r"[A-Za-z0-9]\S*")
 _PLAIN = re.compile("[A-Z]?[a-z0-9]+|[A-Z0-9]+")
-#: A word that stands free in any case, or begins or goes on an identifier in mixed case.
-_FREE = "(?i:(?<![a-z0-9]){0}(?![a-z0-9]))|(?<![a-z0-9A-Z]){0}(?=[A-Z])|(?<=[a-z0-9]){1}(?![a-z0-9])"
 
 
 class Place(NamedTuple):
@@ -101,17 +99,15 @@ class Matcher:
         """Numbers of the terms that stand in ``text`` in the form that was typed: its words as such, not only their stems."""
         if self._words and text.isascii() and not apart:
             lower = text.lower()
-            return {at for at, (word, free) in enumerate(self._words) if word in lower and free.search(text)}
+            return {at for at, word in enumerate(self._words) if _stands_free(word, text, lower)}
         places = self.places(text, apart)
         return {place.term for place in places if self._is_typed(place.term, text[place.start : place.end])}
 
     @cached_property
-    def _words(self) -> list[tuple[str, re.Pattern[str]]]:
-        """The terms as plain words, each with what finds it free or as a part of an identifier; none unless all are such."""
-        words = [term.text for term in self._query.terms if _PLAIN.fullmatch(term.text)]
-        if len(words) < len(self._query.terms):
-            return []
-        return [(one.lower(), re.compile(_FREE.format(one.lower(), one.capitalize()))) for one in words]
+    def _words(self) -> list[str]:
+        """The terms as plain words in small letters; none unless all are such."""
+        words = [term.text.lower() for term in self._query.terms if _PLAIN.fullmatch(term.text)]
+        return words if len(words) == len(self._query.terms) else []
 
     def marker(self) -> Callable[[str], list[tuple[int, int]]]:
         """What gives the (start, end) of each place of a term in a snippet of this matcher, or in any text. It keeps no text."""
@@ -269,6 +265,19 @@ def _closed(places: list[Place], apart: str, text: str) -> Iterator[Place]:
             gaps.append(at)
     for start, end, term in places:
         yield Place(start - bisect_left(gaps, start), end - bisect_left(gaps, end), term)
+
+
+def _stands_free(word: str, text: str, lower: str) -> bool:
+    """Whether a word stands in an ASCII text on its own or as a part of an identifier; ``lower``: the text in small letters."""
+    at = lower.find(word)
+    while at >= 0:
+        end = at + len(word)
+        before, after = text[at - 1 : at], text[end : end + 1]
+        begins = not before.isalnum() or (text[at].isupper() and not before.isupper())
+        if begins and (not after.isalnum() or (after.isupper() and not text[end - 1].isupper())):
+            return True
+        at = lower.find(word, at + 1)
+    return False
 
 
 def _window(text: str, chars: int, start: int, end: int) -> tuple[int, int]:

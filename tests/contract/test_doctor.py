@@ -359,6 +359,16 @@ def test_rows_that_are_simply_gone_are_damage(world: World) -> None:
     assert report["index"]["state"] == "damaged" and report["index"]["rowsCheck"] == "rows are missing: spans"
 
 
+@pytest.mark.parametrize("table", ["hidden", "shadowed", "spans", "trees"])
+def test_a_table_that_is_gone_is_damage(world: World, table: str) -> None:
+    world.session().save()
+    world.make_index()
+    with apsw.Connection(str(world.index)) as connection:
+        connection.execute(f"DROP TABLE {table}")
+    connection.close()
+    assert world.report()["index"]["state"] == "damaged"
+
+
 def test_overwritten_pages_are_damage(world: World) -> None:
     for name in range(30):
         world.session(f"s{name}").save()

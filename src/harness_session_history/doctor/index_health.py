@@ -21,7 +21,7 @@ from ..index.catalog import is_moment
 from ..index.file import IndexFile, open_database
 from ..index.integrity import fault
 from ..index.lock import FileLock
-from ..index.schema import ODD, VERSION
+from ..index.schema import ODD, TABLE_NAMES, VERSION
 from ..search.vocabulary import TABLE
 
 State = Literal["sound", "absent", "refused", "foreign", "outdated", "damaged", "unreadable"]
@@ -30,7 +30,6 @@ State = Literal["sound", "absent", "refused", "foreign", "outdated", "damaged", 
 CHECK_SECONDS = 120.0
 #: Faults of one check that are reported.
 FAULTS = 10
-TABLES = ("meta", "sources", "sessions", "spans", "trees", "hidden", "search")
 OK, UNFINISHED = "ok", "unfinished"
 
 
@@ -164,7 +163,7 @@ def _look_inside(health: Health, connection: apsw.Connection) -> None:
     if version != VERSION:
         health.state, health.reason = "outdated", f"it has schema version {version}, this program needs {VERSION}"
         return
-    for table in TABLES:
+    for table in sorted(TABLE_NAMES):
         connection.execute(f"SELECT 1 FROM {table} LIMIT 1").get  # noqa: B018  (raises SQLError if it is missing)
     health.state = "sound"
     deadline = time.monotonic() + CHECK_SECONDS
